@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 #: What could lead a reader, the agent or a client out of the test's own folder.
-FOREIGN = ("CLAUDE_", "CODEX_", "GEMINI_", "COPILOT_", "PI_", "OMP_", "QWEN_", "KIMI_", "GROK_", "GOOSE_", "HERMES_", "OPENCLAW_")
-FOREIGN += ("DEVIN_", "CRUSH_", "CLINE_", "OPENCODE_", "CURSOR_", "FACTORY_", "AMP_", "XDG_", "SSH_", "PYTHONPATH")
+FOREIGN = ("CLAUDE_", "CODEX_", "GEMINI_", "COPILOT_", "PI_", "OMP_", "QWEN_", "KIMI_", "GROK_", "GOOSE_", "HERMES_")
+FOREIGN += ("OPENCLAW_", "DEVIN_", "CRUSH_", "CLINE_", "OPENCODE_", "CURSOR_", "FACTORY_", "AMP_", "XDG_", "SSH_", "PYTHONPATH")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The index's tables. One SQLite file: what was read (sources), what it held (sessions, rows) and the words in it (FTS5).
+"""The index's tables. One SQLite file: what was read (sources), what it held (sessions, rows), its words (FTS5).
 
 A row's id carries its session: ``session << ROW_BITS | place``, so a full-text match names its session without a join.
 The FTS5 table is contentless: it holds words only, put there as ``relay.index.words`` spells them; the text itself
