@@ -127,7 +127,8 @@ class OpenIndex:
             check_same_thread=False,
             cached_statements=256,
         )
-        self.database.connect()
+        with _sqlite_errors():
+            self.database.connect()
         self.connection: sqlite3.Connection = self.database.connection()
         self.journal_mode = str(self.connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
         self.identity = file_identity(path)
@@ -141,6 +142,18 @@ class OpenIndex:
         """Give the connection back; may be called twice."""
         with contextlib.suppress(sqlite3.Error):
             self.database.close()
+
+
+@contextlib.contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    """peewee raises its own copies of sqlite3's errors; here the originals are judged."""
+    from peewee import PeeweeException
+
+    try:
+        yield
+    except PeeweeException as error:
+        original = error.__context__
+        raise (original if isinstance(original, sqlite3.Error) else sqlite3.OperationalError(str(error))) from None
 
 
 def open_for_writing(path: str) -> OpenIndex:
@@ -183,8 +196,9 @@ def _open(path: str) -> OpenIndex:
             _create(index)
         index.incarnation = _check(index.connection)
         # The header alone can be whole over a missing table.
-        for table in ("sources", "sessions", "rows", "words"):
-            index.connection.execute(f"SELECT rowid FROM {table} LIMIT 1").fetchone()
+        for table in ("sources", "sessions", "rows"):
+            index.connection.execute(f"SELECT id FROM {table} LIMIT 1").fetchone()
+        index.connection.execute("SELECT rowid FROM words WHERE words MATCH 'a' LIMIT 1").fetchone()
     except BaseException:
         index.close()
         raise
@@ -223,13 +237,11 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 
 def _create(index: OpenIndex) -> None:
     """All tables and the new identity in one transaction: a kill leaves a blank file or a whole one."""
-    from peewee import SchemaManager
-
     from relay.index.schema import TABLES, Meta
 
-    with index.database.transaction("IMMEDIATE"):
+    with _sqlite_errors(), index.database.transaction("IMMEDIATE"):
         for table in TABLES:
-            SchemaManager(table, index.database).create_all()
+            type(table._schema)(table, index.database).create_all()
         values = (("incarnation", uuid.uuid4().hex), ("generation", "0"), ("pruned", "0"))
         Meta.insert_many(values, fields=[Meta.name, Meta.value]).execute(index.database)
         index.database.pragma("application_id", APPLICATION_ID, permanent=False)
