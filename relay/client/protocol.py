@@ -1,0 +1,191 @@
+"""A JSON-RPC 2.0 client over any pair of streams: whatever else the far side writes is skipped as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from relay.client.faults import AgentMissing, ConnectionLost, ProtocolFault, RemoteError, TimedOut
+from relay.client.streams import ByteReader, Streams
+
+#: The longest line that is kept, in bytes: a page of 100 hits is well below it.
+LINE_LIMIT = 2 << 20
+#: The longest line an agent takes.
+REQUEST_LIMIT = 1 << 20
+#: What a far side may write beside its answer to one call, in bytes.
+NOISE_LIMIT = 16 << 20
+METHOD_NOT_FOUND = -32601
+
+_PIECE = 1 << 16
+#: How long a command whose output ended may take to end itself, in seconds.
+_EXIT_WAIT = 1.0
+#: What shells exit with, and say, when there is no such program or it cannot be run.
+_NO_PROGRAM_CODES = (126, 127)
+_NO_PROGRAM_WORDS = (b"not found", b"no such file", b"permission denied", b"cannot execute", b"unknown command")
+
+
+class MethodNotFound(RemoteError):
+    """The host is of a version that does not have the method."""
+
+
+class JsonRpcClient:
+    """Calls over ``streams``, one at a time; it closes them when a call fails otherwise than by an answer.
+
+    ``name`` is how messages call the host, ``remedy`` is the sentence that says how an agent comes to be there.
+    """
+
+    def __init__(
+        self, streams: Streams, name: str, remedy: str, *, line_limit: int = LINE_LIMIT, noise_limit: int = NOISE_LIMIT
+    ) -> None:
+        self._streams = streams
+        self._name = name
+        self._remedy = remedy
+        self._noise_limit = noise_limit
+        self._lines = _lines(streams.reader, line_limit)
+        self._token = os.urandom(6).hex()
+        self._calls = 0
+        self._expired = False
+
+    def call(self, method: str, params: object, timeout: float) -> Any:
+        """The result of ``method``, waited for up to ``timeout`` seconds.
+
+        Raises MethodNotFound, RemoteError, ProtocolFault, AgentMissing, ConnectionLost or TimedOut.
+        """
+        self._calls += 1
+        request_id = f"{self._token}-{self._calls}"
+        frame = json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode("ascii")
+        if len(frame) >= REQUEST_LIMIT:
+            raise ProtocolFault("The request is longer than 1 MiB, which no host takes. Shorten the query.")
+        # The one way to end a read or a write that waits on a silent host is to close its streams.
+        alarm = threading.Timer(max(0.0, timeout), self._expire)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            with contextlib.suppress(OSError):  # the far side is gone: what it wrote before that says more
+                self._streams.writer.write(frame + b"\n")
+                self._streams.writer.flush()
+            response = self._response(request_id)
+        except BaseException:
+            self._streams.close()
+            raise
+        finally:
+            alarm.cancel()
+        if "error" in response:
+            _raise_error(self._name, response["error"])
+        return response["result"]
+
+    def stderr(self) -> bytes:
+        """The last the far side wrote to stderr."""
+        return self._streams.stderr_tail()
+
+    def close(self) -> None:
+        """Close the streams, which ends the agent behind them."""
+        self._streams.close()
+
+    def _expire(self) -> None:
+        self._expired = True
+        self._streams.close()
+
+    def _response(self, request_id: str) -> dict[str, Any]:
+        wanted = request_id.encode("ascii")
+        noise = 0
+        for line, size in self._lines:
+            # A line without our id is not worth parsing, however much of it there is.
+            response = _answer(line, request_id) if wanted in line else None
+            if response is not None:
+                return response
+            noise += size
+            if noise > self._noise_limit:
+                raise ProtocolFault(
+                    f"{self._name} wrote more than {self._noise_limit >> 20} MiB and no answer. Look at what its login "
+                    f"shell prints: `relay hosts test {self._name}`."
+                )
+        if self._expired:
+            raise TimedOut(f"{self._name} did not answer in time. Try again, or give it longer with --timeout SECONDS.")
+        return self._explain_end(wanted)
+
+    def _explain_end(self, wanted: bytes) -> NoReturn:
+        code = self._streams.exit_code(_EXIT_WAIT)
+        said = self._streams.stderr_tail().lower()
+        if code in _NO_PROGRAM_CODES or (code not in (0, None) and any(words in said for words in _NO_PROGRAM_WORDS)):
+            raise AgentMissing(f"There is no agent on {self._name}. {self._remedy}")
+        ending = "" if code is None else f" (exit code {code})"
+        raise ConnectionLost(
+            f"{self._name} ended before it answered{ending}. See what it says with `relay hosts test {self._name}`."
+        )
+
+
+def _lines(reader: ByteReader, limit: int) -> Iterator[tuple[bytes, int]]:
+    """Each line with the number of bytes it stands for; a line over ``limit`` comes as pieces without content.
+
+    No more than ``limit`` bytes are ever held, and a last line that is not whole is none.
+    """
+    held = bytearray()
+    dropping = False
+    while True:
+        piece = reader.read1(_PIECE)
+        if not piece:
+            return
+        start = 0
+        while True:
+            end = piece.find(b"\n", start)
+            if end < 0:
+                break
+            size = len(held) + end + 1 - start
+            if dropping or size > limit + 1:
+                yield b"", size
+            else:
+                yield bytes(held) + piece[start:end], size
+            dropping = False
+            held = bytearray()
+            start = end + 1
+        if dropping:
+            yield b"", len(piece) - start
+        elif len(held) + len(piece) - start > limit:
+            dropping = True
+            yield b"", len(held) + len(piece) - start
+            held = bytearray()
+        else:
+            held += piece[start:]
+
+
+def _answer(line: bytes, request_id: str) -> dict[str, Any] | None:
+    """The line as the response to our request, or None when it is anything else."""
+    try:
+        value = json.loads(line, parse_int=_bounded_int, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or value.get("id") != request_id:
+        return None
+    return value if ("result" in value) != ("error" in value) else None
+
+
+def _bounded_int(digits: str) -> int:
+    if len(digits) > 20:  # reading thousands of digits takes time without end on an old Python
+        raise ValueError("a number longer than any we know")
+    return int(digits)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _raise_error(name: str, error: object) -> NoReturn:
+    code = error.get("code") if isinstance(error, dict) else None
+    if not isinstance(code, int) or isinstance(code, bool):
+        raise ProtocolFault(f"{name} answered with an error that is none. Bring its agent up to date.")
+    if code == METHOD_NOT_FOUND:
+        raise MethodNotFound(f"The agent on {name} does not know this question.", code)
+    # The text of the error is the host's own and may name what must not leave it; the code is enough.
+    raise RemoteError(_MEANINGS.get(code, "{} answered with error {}.").format(name, code), code)
+
+
+_MEANINGS = {
+    -32602: "{} refused the request as invalid (error {}). Check the filters; an older agent may not know one of them.",
+    -32603: "{} failed inside (error {}). Try again; `relay status --host` shows how it is doing.",
+}
+

@@ -1,0 +1,95 @@
+"""The hosts file: what is written, kept, and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from relay.client.faults import HostsFileBroken, UnknownHost
+from relay.client.host_ids import parse
+from relay.client.hosts_file import Host, add, find, load, remove
+
+BOX = Host(parse("ssh:me@box"), transport="openssh")
+POD = Host(parse("runtime:pod"), command=("kubectl", "exec", "-i", "pod", "--", "relay", "serve"))
+LINE = Host(parse("runtime:line"), command="cd /tmp && relay serve")
+
+
+def test_no_file_is_no_host(tmp_path):
+    assert load(str(tmp_path / "none")) == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_hosts_are_kept_in_their_order(tmp_path):
+    for host in (POD, BOX, LINE):
+        assert add(str(tmp_path), host)
+    assert load(str(tmp_path)) == [BOX, POD, LINE]
+    assert find(str(tmp_path), "ssh:me%40box") == BOX
+    assert remove(str(tmp_path), POD.id)
+    assert not remove(str(tmp_path), POD.id)
+    assert load(str(tmp_path)) == [BOX, LINE]
+
+
+def test_only_the_account_reads_the_file(tmp_path):
+    folder = tmp_path / "config"
+    add(str(folder), BOX)
+    assert stat.S_IMODE((folder / "hosts.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert sorted(os.listdir(folder)) == ["hosts.json", "hosts.json.lock"]
+
+
+def test_adding_again_changes_nothing(tmp_path):
+    add(str(tmp_path), BOX)
+    before = (tmp_path / "hosts.json").stat()
+    assert not add(str(tmp_path), BOX)
+    assert not add(str(tmp_path), Host(BOX.id))
+    assert (tmp_path / "hosts.json").stat().st_ino == before.st_ino
+    assert load(str(tmp_path)) == [BOX]
+
+
+def test_what_a_newer_version_wrote_is_kept(tmp_path):
+    (tmp_path / "hosts.json").write_text(json.dumps({"version": 2, "theme": "dark", "ssh": {"box": {"colour": "red"}}}))
+    add(str(tmp_path), Host(parse("ssh:box"), transport="openssh"))
+    written = json.loads((tmp_path / "hosts.json").read_text())
+    assert written == {"version": 2, "theme": "dark", "ssh": {"box": {"colour": "red", "transport": "openssh"}}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"[]", b"\xff", b"[" * 100000, b'{"ssh": []}', b'{"ssh": {"box": 1}}', b'{"ssh": {"-x": {}}}', b'{"ssh": {"a b": {}}}',
+     b'{"ssh": {"box": {"transport": "telnet"}}}', b'{"runtimes": {"pod": {}}}', b'{"runtimes": {"pod": {"command": []}}}',
+     b'{"runtimes": {"pod": {"command": [1]}}}', b'{"runtimes": {"pod": {"command": "a\\u0000"}}}'],
+)
+def test_a_broken_file_is_named_and_left_alone(tmp_path, content):
+    (tmp_path / "hosts.json").write_bytes(content)
+    with pytest.raises(HostsFileBroken, match="hosts.json"):
+        load(str(tmp_path))
+    with pytest.raises(HostsFileBroken):
+        add(str(tmp_path), BOX)
+    assert (tmp_path / "hosts.json").read_bytes() == content
+
+
+def test_a_folder_in_its_place_is_named(tmp_path):
+    (tmp_path / "hosts.json").mkdir()
+    with pytest.raises(HostsFileBroken, match="cannot be read"):
+        load(str(tmp_path))
+
+
+def test_a_host_that_is_not_configured_is_unknown(tmp_path):
+    add(str(tmp_path), BOX)
+    with pytest.raises(UnknownHost, match="relay hosts add ssh:box"):
+        find(str(tmp_path), "ssh:box")
+    with pytest.raises(UnknownHost, match="COMMAND"):
+        find(str(tmp_path), "runtime:pod")
+
+
+def test_many_programs_add_at_once(tmp_path):
+    code = "import sys; from relay.client.hosts_file import *; from relay.client.host_ids import *\n"
+    code += "for n in range(5): add(sys.argv[1], Host(HostId('ssh', f'box-{sys.argv[2]}-{n}')))"
+    programs = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(number)]) for number in range(4)]
+    assert [program.wait(60) for program in programs] == [0] * 4
+    assert len(load(str(tmp_path))) == 20
