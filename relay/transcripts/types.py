@@ -101,16 +101,19 @@ class Transcript(NamedTuple):
 
 
 class DatabaseReader(Protocol):
-    """A foreign database, opened read-only; a context manager.
+    """A foreign database, opened read-only; a context manager made with a Source.
 
-    ``sessions()`` gives each session's id with a change key: while the key stays the same, so does the session.
+    ``sessions()`` gives each session's id with a change key: while the key stays the same, so does the session. The
+    keys of the last time (``known``, by session id) spare a big database the second look at what has long been quiet.
+    ``read()`` gives None for a session that holds nothing, and raises Unreadable for one that cannot be read; a
+    transcript's messages are taken before the database is left.
     """
 
     def __enter__(self) -> "DatabaseReader": ...
 
     def __exit__(self, *exc: object) -> None: ...
 
-    def sessions(self) -> Iterator[Tuple[str, str]]: ...
+    def sessions(self, known: Mapping[str, str] = ...) -> Iterator[Tuple[str, str]]: ...
 
     def read(self, session_id: str) -> Optional[Transcript]: ...
 
