@@ -31,6 +31,10 @@ class ConnectionLost(ClientFault):
     """The connection, or the agent at its end, went away before the answer came."""
 
 
+class SessionRefused(ConnectionLost):
+    """The host let us in, but starts no further session (MaxSessions, a restricted account)."""
+
+
 class TimedOut(ClientFault):
     """The time for this host is up."""
 
