@@ -1,0 +1,226 @@
+"""Bytes to records: a JSON Lines file read line by line in bounded memory, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
+
+#: A longer line is passed over (and counted), never held.
+LINE_CAP = 64 << 20
+
+#: Up to here a line is parsed as it stands; the long strings of a longer one are cut while it streams by.
+_DIRECT = 4 << 20
+#: What is kept of a long line, and of each string once that is used up.
+_LINE_BUDGET, _STRING_BUDGET = 16 << 20, 4 << 10
+#: What is kept of a string without a space in it (a base64 payload) on a long line.
+_PAYLOAD_BUDGET = 64 << 10
+_PIECE = 1 << 20
+
+_BOM = "\ufeff"
+
+
+def _int_or_float(digits: str) -> Any:
+    try:
+        return int(digits) if len(digits) < 100 else float(digits)
+    except (ValueError, OverflowError):  # pragma: no cover - float() of digits gives inf, never an error
+        return None
+
+
+# strict=False: a raw control character (NUL, tab) inside a string belongs to the string.
+_fast = json.JSONDecoder(strict=False).raw_decode
+# Python refuses (or takes minutes for) an integer of thousands of digits; nothing here needs one exactly.
+_patient = json.JSONDecoder(strict=False, parse_int=_int_or_float).raw_decode
+
+
+class Lines:
+    """The JSON objects of an open binary file from ``offset`` on, in order; iterate once.
+
+    A line ends with ``\\n`` and nothing else. Blank lines, lines that cannot be decoded and values that are no objects
+    are left out; two records glued onto one line are both given. A last line without ``\\n`` is given when it is whole
+    (a complete JSON object cannot go on) and left for the next time when it is torn.
+
+    ``limit`` ends the iteration at the first line boundary that many bytes on; a record given may have a line mate, so
+    let the iteration end by itself before ``offset`` is kept. After it:
+
+    - ``offset``: bytes consumed, counted from the start of the file; what precedes is whole lines (or whole objects).
+    - ``skipped``: lines that held something but no object. ``oversized``: lines beyond ``LINE_CAP``.
+    - ``torn``: bytes of an unfinished line stand behind ``offset``.
+    """
+
+    def __init__(self, file: BinaryIO, offset: int = 0, limit: Optional[int] = None) -> None:
+        self.offset = offset
+        self.skipped = 0
+        self.oversized = 0
+        self.torn = False
+        self._file = file
+        self._end = None if limit is None else offset + limit
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        file, end = self._file, self._end
+        if self.offset:
+            file.seek(self.offset)
+        readline, fast = file.readline, _fast
+        while end is None or self.offset < end:
+            line = readline(_DIRECT)
+            size = len(line)
+            whole = line[-1:] == b"\n"
+            if not whole:
+                if size == 0:
+                    return
+                if size == _DIRECT:
+                    line, size, whole = self._long_line(line)
+                if not whole and not line.rstrip().endswith(b"}"):
+                    self.torn = bool(line.strip()) or size > LINE_CAP
+                    return
+            try:
+                text = line.decode()
+                record, stop = fast(text)
+                # The C scanner stops behind the value: on an ordinary line that is right before the line's end.
+                if type(record) is dict and len(text) - stop <= 1:
+                    self.offset += size
+                    yield record
+                    continue
+            except (ValueError, RecursionError):
+                pass
+            records, complete = _records(line)
+            if not whole and not complete:
+                self.torn = True
+                return
+            if not records:
+                if line.strip():
+                    self.skipped += 1
+            else:
+                for record in records[:-1]:
+                    yield record
+            self.offset += size
+            if records:
+                yield records[-1]
+
+    def _long_line(self, first: bytes) -> Tuple[bytes, int, bool]:
+        """The rest of a line whose start is ``first``: what is kept of it, its length, and whether it was ended."""
+        file, size, piece = self._file, len(first), first
+        shortener = _Shortener()
+        while True:
+            # An escape sequence must not lie across two pieces.
+            while True:
+                more = file.readline(_missing_of_escape(piece, 0, len(piece)))
+                if not more:
+                    break
+                size += len(more)
+                piece += more
+            if size <= LINE_CAP:
+                shortener.feed(piece)
+            if piece.endswith(b"\n"):
+                break
+            piece = file.readline(_PIECE)
+            if not piece:
+                return (b"" if size > LINE_CAP else bytes(shortener.kept)), size, False
+            size += len(piece)
+        if size > LINE_CAP:
+            self.oversized += 1
+            return b"\n", size, True
+        return bytes(shortener.kept), size, True
+
+
+class _Shortener:
+    """Cuts the long strings of one line of JSON that arrives in pieces; no piece ends inside an escape sequence."""
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+        self._inside = False
+        self._length = 0  # of the string we are in, as kept
+        self._left_out = 0
+        self._payload = False
+
+    def feed(self, piece: bytes) -> None:
+        position = 0
+        while position < len(piece):
+            if not self._inside:
+                quote = piece.find(b'"', position)
+                stop = len(piece) if quote < 0 else quote + 1
+                self.kept += piece[position:stop]
+                position = stop
+                if quote >= 0:
+                    self._inside, self._length, self._left_out, self._payload = True, 0, 0, False
+                continue
+            quote = _closing_quote(piece, position)
+            stop = len(piece) if quote < 0 else quote
+            self._string(piece, position, stop)
+            position = stop
+            if quote >= 0:
+                if self._left_out:
+                    self.kept += b"[%d bytes left out]" % self._left_out
+                self.kept += b'"'
+                self._inside = False
+                position += 1
+
+    def _string(self, piece: bytes, start: int, stop: int) -> None:
+        if self._length == 0:
+            self._payload = not any(sign in piece[start : start + 256] for sign in (b" ", b"\\n"))
+        room = max(_LINE_BUDGET - len(self.kept), _STRING_BUDGET - self._length)
+        if self._payload:
+            room = min(room, _PAYLOAD_BUDGET - self._length)
+        if self._left_out:
+            room = 0
+        cut = stop
+        if stop - start > room:
+            cut = start + max(0, room)
+            if room > 0:  # not inside an escape sequence, not inside a character
+                while cut < stop and _missing_of_escape(piece, start, cut):
+                    cut += 1
+                while cut < stop and piece[cut] & 0xC0 == 0x80:
+                    cut += 1
+        self.kept += piece[start:cut]
+        self._length += cut - start
+        self._left_out += stop - cut
+
+
+def _closing_quote(piece: bytes, position: int) -> int:
+    """Where the string that we are in ends, or -1: the first quote behind an even number of backslashes."""
+    start = position
+    while True:
+        quote = piece.find(b'"', position)
+        if quote < 0:
+            return -1
+        back = quote
+        while back > start and piece[back - 1] == 0x5C:
+            back -= 1
+        if (quote - back) % 2 == 0:
+            return quote
+        position = quote + 1
+
+
+def _missing_of_escape(piece: bytes, start: int, stop: int) -> int:
+    """How many bytes (at least) an escape sequence before ``stop`` is short of; 0 when ``stop`` is inside none."""
+    last = piece.rfind(b"\\", max(start, stop - 6), stop)
+    if last < 0:
+        return 0
+    first = last
+    while first > start and piece[first - 1] == 0x5C:
+        first -= 1
+    if (last - first) % 2 == 1:
+        return 0
+    return max(0, (6 if piece[last + 1 : min(last + 2, stop)] == b"u" else 2) - (stop - last))
+
+
+def _records(line: bytes) -> Tuple[List[Dict[str, Any]], bool]:
+    """The objects on an unusual line (glued, not UTF-8, a BOM, huge numbers), and whether all of it was understood."""
+    text = line.decode("utf-8", "replace").lstrip(_BOM).strip("\0 \t\r\n")
+    records: List[Dict[str, Any]] = []
+    position = 0
+    while position < len(text):
+        try:
+            value, position = _patient(text, position)
+        except (ValueError, RecursionError):
+            return records, False
+        if isinstance(value, dict):
+            records.append(value)
+        while position < len(text) and text[position] in " \t\r\0":
+            position += 1
+    return records, True
+
+
+def records(path: str) -> Iterator[Dict[str, Any]]:
+    """Every record of the file at ``path``, for readers that read whole. Raises OSError."""
+    with open(path, "rb", buffering=256 << 10) as file:
+        yield from Lines(file)

@@ -1,0 +1,27 @@
+"""The shell command that reopens a session."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Mapping, Optional
+
+from relay.transcripts.types import Source
+
+
+def command(*words: str, env: Optional[Mapping[str, str]] = None) -> str:
+    """``words`` quoted for a POSIX shell, with the environment they need in front."""
+    assignments = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()]
+    return " ".join(assignments + [shlex.quote(word) for word in words])
+
+
+def home_variable(source: Source, name: str) -> Mapping[str, str]:
+    """The variable by which the agent finds a home that is not its default one; empty for the default one."""
+    return {} if source.default_home else {name: source.home}
+
+
+def data_home(source: Source, name: str) -> Mapping[str, str]:
+    """``XDG_DATA_HOME`` for an agent that keeps ``$XDG_DATA_HOME/<name>``; empty when that is ``~/.local/share``."""
+    parent, folder = os.path.split(source.home)
+    usual = source.default_home and parent.endswith("/.local/share")
+    return {} if usual or folder != name else {"XDG_DATA_HOME": parent}

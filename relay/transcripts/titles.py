@@ -1,0 +1,45 @@
+"""What may be shown as a session's title: real user text without what a program put around it."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Pattern
+
+#: Characters of a title.
+LENGTH = 96
+
+#: Blocks that several agents put before, after or into what a person typed. One that is not closed takes the rest.
+_BLOCKS = re.compile(r"<(system-reminder|codex_internal_context|goal_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+
+#: Text that is instructions from a file, whoever it is said by.
+_INSTRUCTIONS = ("# AGENTS.md instructions", "<INSTRUCTIONS>")
+
+
+def blocks(*tags: str) -> Pattern[str]:
+    """A pattern for ``visible``: the blocks ``<tag …>…</tag>`` with one of these names."""
+    names = "|".join(re.escape(tag) for tag in tags)
+    return re.compile(rf"<({names})\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+
+
+def visible(text: str, *injected: Pattern[str]) -> str:
+    """What a person typed: ``text`` without wrapper blocks (ours and ``injected``), trimmed; empty if nothing is left."""
+    if "<" in text:
+        text = _BLOCKS.sub(" ", text)
+        for pattern in injected:
+            text = pattern.sub(" ", text)
+    text = text.strip("\ufeff \t\r\n\f\v")
+    return "" if text.startswith(_INSTRUCTIONS) else text
+
+
+def title(text: Optional[str]) -> str:
+    """``text`` on one line and at most ``LENGTH`` characters long; empty when there is none."""
+    if not isinstance(text, str):
+        return ""
+    # Only the start can show: a prompt may be megabytes long.
+    line = " ".join(text[: LENGTH * 40].replace("\0", " ").split())
+    return line if len(line) <= LENGTH else line[: LENGTH - 1].rstrip() + "…"
+
+
+def fallback(label: str, session_id: str) -> str:
+    """The title of a session in which nobody said anything that can be one."""
+    return title(f"{label} {session_id[:8]}")
