@@ -1,9 +1,128 @@
-"""The registry's rows: add an agent by adding its module's ``AGENT`` here (docs/adding-an-agent.md)."""
+"""The registry's rows: where each agent keeps its sessions, and what reads them (docs/adding-an-agent.md)."""
 
 from __future__ import annotations
 
-from typing import Sequence
+import importlib
+import itertools
+import os
+from typing import Callable, Sequence, Tuple
 
-from relay.transcripts.registry import Agent
+from relay.transcripts.globs import Claim, homes, store
+from relay.transcripts.registry import DATABASE, WHOLE, Agent, Env
+from relay.transcripts.types import Source
 
-AGENTS: Sequence[Agent] = ()
+
+def _files(function: str) -> Callable[[Source], Sequence[str]]:
+    """A store's ``files``: the function at ``module:attribute``, imported when it is first asked."""
+    module, _, attribute = function.partition(":")
+
+    def files(source: Source) -> Sequence[str]:
+        found: Sequence[str] = getattr(importlib.import_module(f"relay.transcripts.{module}"), attribute)(source)
+        return found
+
+    return files
+
+
+def _with_journals(glob: str) -> Tuple[Claim, ...]:
+    """The claims of a database: itself and the files SQLite writes beside it, which stand for it."""
+    wildcards = itertools.count()
+    database = "".join(f"{{{next(wildcards)}}}" if character == "*" else character for character in glob)
+    return (glob, (f"{glob}-wal", database), (f"{glob}-journal", database))
+
+
+def _opencode_homes(env: Env) -> Sequence[Tuple[str, bool]]:
+    """OpenCode's data folder, and where ``OPENCODE_DB`` says that its database is."""
+    found = list(homes("$XDG_DATA_HOME/opencode")(env))
+    named = env.variables.get("OPENCODE_DB", "")
+    if os.path.isabs(named) and (os.path.dirname(named), True) not in found:
+        found.append((os.path.dirname(named), False))
+    return found
+
+
+def _crush_homes(env: Env) -> Sequence[Tuple[str, bool]]:
+    from relay.transcripts import crush_projects
+
+    return crush_projects.homes(env)
+
+
+OPENCODE = Agent(
+    "opencode",
+    "OpenCode",
+    _opencode_homes,
+    (
+        store("opencode", "database", DATABASE, "", "opencode:OpenCodeDatabase", _with_journals("*.db"), rank=1),
+        store(
+            "opencode",
+            "files",
+            WHOLE,
+            "storage",
+            "opencode_tree:read",
+            ("session/*/*.json",),
+            files=_files("opencode_tree:files"),
+        ),
+    ),
+)
+
+GOOSE = Agent(
+    "goose",
+    "Goose",
+    homes("$GOOSE_PATH_ROOT/data", "$XDG_DATA_HOME/goose", "~/.local/share/goose", "~/.goose"),
+    (
+        store("goose", "database", DATABASE, "sessions", "goose:GooseDatabase", _with_journals("sessions.db"), rank=1),
+        store("goose", "files", WHOLE, "sessions", "goose:read_file", ("*.jsonl",)),
+    ),
+)
+
+HERMES = Agent(
+    "hermes",
+    "Hermes",
+    homes("$HERMES_HOME", "~/.hermes"),
+    (
+        store("hermes", "database", DATABASE, "", "hermes_database:HermesDatabase", _with_journals("state.db"), rank=2),
+        store("hermes", "lines", WHOLE, "sessions", "hermes:read_lines", ("*.jsonl",), ("request_dump_*",), rank=1),
+        store("hermes", "documents", WHOLE, "sessions", "hermes:read_document", ("session_*.json",)),
+    ),
+)
+
+DEVIN = Agent(
+    "devin",
+    "Devin",
+    homes(
+        "$DEVIN_HOME",
+        "$XDG_DATA_HOME/devin/cli",
+        "~/.local/share/devin/cli",
+        "darwin:~/Library/Application Support/devin/cli",
+        "darwin:~/Library/Application Support/devin",
+    ),
+    (
+        store("devin", "database", DATABASE, "", "devin:DevinDatabase", _with_journals("sessions.db"), rank=1),
+        store("devin", "transcripts", WHOLE, "transcripts", "devin:read_document", ("*.json",)),
+        store("devin", "logs", WHOLE, "agent_logs", "devin:read_document", ("*.json", "*/*.json")),
+    ),
+)
+
+CRUSH = Agent(
+    "crush",
+    "Crush",
+    _crush_homes,
+    (
+        store(
+            "crush",
+            "database",
+            DATABASE,
+            "",
+            "crush:CrushDatabase",
+            (*_with_journals("crush.db"), *_with_journals(".crush/crush.db")),
+        ),
+    ),
+)
+
+#: A second product under Grok's name and in its home.
+GROK_CLI = store("grok", "grok-cli", DATABASE, "", "grok_db:GrokDatabase", _with_journals("grok.db"))
+
+#: Chats of the Cursor CLI, of which a transcript may be missing.
+CURSOR_CHATS = store(
+    "cursor", "chats", DATABASE, "chats", "cursor_store:CursorStore", _with_journals("*/*/store.db"), rank=-1
+)
+
+AGENTS: Sequence[Agent] = (OPENCODE, GOOSE, HERMES, DEVIN, CRUSH)
