@@ -1,0 +1,138 @@
+"""OpenCode before its database: a tree of JSON files, one for each session, message and part."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from relay.transcripts import times
+from relay.transcripts.documents import sidecar_object
+from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.opencode import OpenCode, own_title, place, undone_from
+from relay.transcripts.types import Session, Source, Transcript, Unreadable
+from relay.transcripts.whole import transcripts
+
+
+def read(source: Source) -> Iterator[Transcript]:
+    """The session whose head is at ``source.path``: ``session/<project>/<id>.json`` or ``session/info/<id>.json``."""
+    if not os.path.exists(source.path):
+        raise FileNotFoundError(source.path)
+    head = sidecar_object(source.path)
+    if not head:
+        raise Unreadable("The session's file is not a JSON object.")
+    session_id = _identity(source, head)
+    clock = mapping(head.get("time"))
+    parent = head.get("parentID")
+    hidden = undone_from(head.get("revert"))
+
+    def start() -> OpenCode:
+        fold = OpenCode(source)
+        fold.id, fold.name = session_id, own_title(head.get("title"))
+        fold.cwd = place(text_or_none(head.get("directory")), _worktree(source, head))
+        fold.saw(clock.get("updated"))
+        return fold
+
+    def finish(fold: Fold, session: Session) -> None:
+        session.created_at = times.millis(clock.get("created")) or session.created_at
+        session.parent_id = text_or_none(parent)
+
+    return transcripts(start, lambda: _records(source, session_id, hidden), finish)
+
+
+def files(source: Source) -> Sequence[str]:
+    """The files and folders whose change changes the session: its messages, and the folders of their parts."""
+    messages, parts = _folders(source)
+    found = []
+    for folder in _message_folders(messages, source, sidecar_object(source.path)):
+        for name in _names(folder):
+            found.append(os.path.join(folder, name))
+            found.append(os.path.join(parts, name[: -len(".json")]))
+    return found
+
+
+def _identity(source: Source, head: Mapping[str, Any]) -> str:
+    return text_or_none(head.get("id")) or os.path.basename(source.path)[: -len(".json")]
+
+
+def _records(source: Source, session_id: str, hidden: Optional[str]) -> Iterator[Mapping[str, Any]]:
+    messages, parts = _folders(source)
+    found: List[Tuple[float, str, Dict[str, Any]]] = []
+    for folder in _message_folders(messages, source, {"id": session_id}):
+        for name in _names(folder):
+            info = sidecar_object(os.path.join(folder, name))
+            identity = text_or_none(info.get("id")) or name[: -len(".json")]
+            if hidden is None or identity < hidden:
+                found.append((times.millis(mapping(info.get("time")).get("created")) or 0, identity, info))
+    for _, identity, info in sorted(found, key=lambda entry: entry[:2]):
+        yield {"info": info, "parts": _parts(parts, session_id, identity)}
+
+
+def _parts(folder: str, session_id: str, message: str) -> List[Dict[str, Any]]:
+    if "/" in message or "/" in session_id:
+        return []
+    own = next(
+        (
+            path
+            for path in (os.path.join(folder, message), os.path.join(folder, session_id, message))
+            if os.path.isdir(path)
+        ),
+        None,
+    )
+    if own is not None:
+        paths = [os.path.join(own, name) for name in _names(own)]
+    else:
+        paths = _loose_parts(folder, _changed(folder)).get(message, [])
+    found = [sidecar_object(path) for path in paths]
+    return sorted(filter(None, found), key=lambda part: (_began(part), str(part.get("id", ""))))
+
+
+def _began(part: Mapping[str, Any]) -> int:
+    clock = mapping(part.get("time")) or mapping(mapping(part.get("state")).get("time"))
+    return times.millis(clock.get("start")) or 0
+
+
+@lru_cache(maxsize=4)
+def _loose_parts(folder: str, changed: int) -> Mapping[str, List[str]]:
+    """By message id: the parts that lie in the folder itself, as the first versions kept them."""
+    found: Dict[str, List[str]] = {}
+    for name in _names(folder):
+        message = sidecar_object(os.path.join(folder, name)).get("messageID")
+        if isinstance(message, str):
+            found.setdefault(message, []).append(os.path.join(folder, name))
+    return found
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _folders(source: Source) -> Tuple[str, str]:
+    """Where messages and parts lie: beside ``session``, or in it when the head is in ``session/info``."""
+    above, project = os.path.split(os.path.dirname(source.path))
+    base = above if project == "info" else os.path.dirname(above)
+    return os.path.join(base, "message"), os.path.join(base, "part")
+
+
+def _message_folders(messages: str, source: Source, head: Mapping[str, Any]) -> List[str]:
+    names = {_identity(source, head), os.path.basename(source.path)[: -len(".json")]}
+    paths = [os.path.join(messages, name) for name in sorted(names) if "/" not in name]
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _worktree(source: Source, head: Mapping[str, Any]) -> Optional[str]:
+    project = text_or_none(head.get("projectID")) or os.path.basename(os.path.dirname(source.path))
+    storage = os.path.dirname(os.path.dirname(os.path.dirname(source.path)))
+    if "/" in project:
+        return None
+    return text_or_none(sidecar_object(os.path.join(storage, "project", f"{project}.json")).get("worktree"))
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except OSError:
+        return []
