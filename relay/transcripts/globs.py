@@ -141,6 +141,11 @@ def homes(*places: str) -> Callable[[Env], Sequence[Tuple[str, bool]]]:
     return found
 
 
+def together(*finders: Callable[[Env], Sequence[Tuple[str, bool]]]) -> Callable[[Env], Sequence[Tuple[str, bool]]]:
+    """The homes that each of ``finders`` gives, for an agent whose variables move one of several places only."""
+    return lambda env: [found for finder in finders for found in finder(env)]
+
+
 _XDG = {"XDG_DATA_HOME": ".local/share", "XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
 
 

@@ -1,0 +1,161 @@
+"""JSON documents read member by member, so that memory follows the largest value in a file and not the file."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+from typing import Any, BinaryIO, Dict, Iterator, List, Tuple
+
+from relay.transcripts.types import Unreadable
+
+#: Characters one value of a document may have; a longer one makes the document unreadable.
+VALUE_LIMIT = 32 * 1024 * 1024
+#: Bytes a document that is loaded at once (a sidecar, an index of sessions) may have.
+SIDECAR_LIMIT = 16 * 1024 * 1024
+_CHUNK = 256 * 1024
+#: A syntax error this near the end of what was read so far may only mean that the rest is not there yet.
+_TORN = 16
+
+_decode = json.JSONDecoder(strict=False).raw_decode
+_blank = re.compile(r"[ \t\r\n]*")
+
+
+def members(path: str, *streamed: str) -> Iterator[Tuple[str, Any]]:
+    """The members of the JSON object in ``path``, in file order, as ``(name, value)``.
+
+    A member named in ``streamed`` that is an array gives one pair for each item instead; so does an array that is
+    the whole document, under the name ``""``. Raises Unreadable, OSError.
+    """
+    with open(path, "rb") as stream:
+        scanner = _Scanner(stream)
+        first = scanner.peek()
+        if first == "[":
+            for item in scanner.items():
+                yield "", item
+        elif first == "{":
+            yield from _object(scanner, streamed)
+        elif first == "":
+            raise Unreadable("The document is empty.")
+        else:
+            raise Unreadable("The document is no JSON object or array.")
+
+
+def records(path: str, *streamed: str) -> Iterator[Tuple[str, Dict[str, Any]]]:
+    """The streamed items of ``members`` that are objects; everything else is passed over."""
+    for name, value in members(path, *streamed):
+        if (name == "" or name in streamed) and isinstance(value, dict):
+            yield name, value
+
+
+def sidecar(path: str) -> Any:
+    """The whole value of a small JSON file beside a transcript, or None when it is absent, too big or broken."""
+    try:
+        if os.stat(path).st_size > SIDECAR_LIMIT:
+            return None
+        with open(path, "rb") as stream:
+            return json.loads(stream.read().decode("utf-8-sig", "replace"), strict=False)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def sidecar_object(path: str) -> Dict[str, Any]:
+    """``sidecar`` for a file that should hold an object; empty when it does not."""
+    value = sidecar(path)
+    return value if isinstance(value, dict) else {}
+
+
+def sidecar_list(path: str) -> List[Any]:
+    """``sidecar`` for a file that should hold an array; empty when it does not."""
+    value = sidecar(path)
+    return value if isinstance(value, list) else []
+
+
+def _object(scanner: "_Scanner", streamed: Tuple[str, ...]) -> Iterator[Tuple[str, Any]]:
+    scanner.take("{")
+    if scanner.peek() == "}":
+        return
+    while True:
+        name = scanner.value()
+        if not isinstance(name, str):
+            raise Unreadable("The document is not valid JSON.")
+        scanner.take(":")
+        if name in streamed and scanner.peek() == "[":
+            for item in scanner.items():
+                yield name, item
+        else:
+            yield name, scanner.value()
+        if scanner.take(",}") == "}":
+            return
+
+
+class _Scanner:
+    """A cursor over the text of a JSON document that reads on as values need it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._text = ""
+        self._at = 0
+        self._ended = False
+
+    def peek(self) -> str:
+        """The next character that is not white space, or "" at the end of the document."""
+        while True:
+            self._at = _blank.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if self._ended:
+                return ""
+            self._read_on()
+
+    def take(self, expected: str) -> str:
+        """The next character, which must be one of ``expected``."""
+        character = self.peek()
+        if character == "":
+            raise Unreadable("The document ends early.")
+        if character not in expected:
+            raise Unreadable("The document is not valid JSON.")
+        self._at += 1
+        return character
+
+    def items(self) -> Iterator[Any]:
+        """The items of the array that comes next."""
+        self.take("[")
+        if self.peek() == "]":
+            self._at += 1
+            return
+        while True:
+            yield self.value()
+            if self.take(",]") == "]":
+                return
+
+    def value(self) -> Any:
+        """The value that comes next, whole."""
+        self.peek()
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                torn = error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _TORN
+                if not torn:
+                    raise Unreadable("The document is not valid JSON.") from None
+                if self._ended:
+                    raise Unreadable("The document ends early.") from None
+            except (ValueError, RecursionError):
+                raise Unreadable("The document holds a value that cannot be decoded.") from None
+            else:
+                if end < len(self._text) or self._ended:  # a number at the very end may go on
+                    self._at = end
+                    return value
+            self._read_on()
+
+    def _read_on(self) -> None:
+        kept = self._text[self._at :]
+        if len(kept) > VALUE_LIMIT:
+            raise Unreadable(f"The document holds a value over {VALUE_LIMIT >> 20} MiB.")
+        data = self._stream.read(max(_CHUNK, len(kept)))  # doubling: a long value is tried a few times, not hundreds
+        self._ended = not data
+        self._text = kept + self._decoder.decode(data, final=self._ended)
+        self._at = 0

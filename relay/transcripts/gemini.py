@@ -1,0 +1,250 @@
+"""Gemini CLI: a JSON document, or a log of operations that is replayed to what they leave."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
+
+from relay.transcripts import content, documents, jsonl, resume, times, titles, tool_calls, whole
+from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Session, Source, Transcript, Unreadable
+
+_INJECTED = titles.blocks("session_context", "hook_context")
+_SETUP = "This is the Gemini CLI. We are setting up the context"
+_CONTINUE = re.compile(r"\s*System: Please continue\.\s*\Z")
+_NOTICES = ("info", "error", "warning")
+
+
+def read(source: Source) -> Iterator[Transcript]:
+    """The session of one file of a ``chats`` folder. Raises Unreadable, OSError."""
+    if source.path.endswith(".jsonl"):
+        yield from whole.transcripts(lambda: Chat(source), lambda: _replayed(source.path))
+    else:
+        yield from whole.transcripts(lambda: Chat(source), lambda: _document(source.path))
+
+
+def _document(path: str) -> Iterator[Mapping[str, Any]]:
+    head: Dict[str, Any] = {}
+    for name, value in documents.members(path, "messages", "history"):
+        if name == "":
+            raise Unreadable("The document is an array, not a session.")
+        if name not in ("messages", "history"):
+            head[name] = value
+        elif isinstance(value, dict):
+            yield value
+    yield {"$head": head}
+
+
+class Chat(Fold):
+    """Fold over messages; a record ``{"$head": {…}}`` gives the session's own fields."""
+
+    label = "Gemini"
+    #: The variable that moves the agent's home, and the command that reopens a session.
+    variable, program = "GEMINI_CLI_HOME", "gemini"
+
+    def begin(self) -> None:
+        self.head: Dict[str, Any] = {}
+        self.known = False
+        folder = os.path.dirname(self.source.path)
+        self.id = os.path.splitext(os.path.basename(self.source.path))[0]
+        if os.path.basename(folder) != "chats":
+            self.parent = os.path.basename(folder)
+
+    def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
+        if "$head" in record:
+            self.head.update(record["$head"])
+            return
+        kind = record.get("type") or record.get("role")
+        at = self.saw(record.get("timestamp") or record.get("ts"))
+        parts = record.get("content") if record.get("content") is not None else record.get("parts")
+        if kind == "user":
+            yield from self._user(record, parts, at)
+        elif kind in ("gemini", "model", "assistant"):
+            text = content.text_of(_spoken(parts))
+            calls = [call for call in record.get("toolCalls") or () if isinstance(call, dict)]
+            if text.strip():
+                yield self.message(ASSISTANT, text, at)
+            inline = list(_functions(parts))
+            for tool in inline:
+                yield self.message(TOOL, tool, at)
+            for call in calls:
+                then = times.millis(call.get("timestamp")) or at
+                for tool in (tool_calls.call_text(call), _result(call)):
+                    if tool:
+                        yield self.message(TOOL, tool, then)
+            if text.strip() or calls or inline:
+                self.count += 1
+        elif kind in _NOTICES:
+            text = content.text_of(parts)
+            if text.strip():
+                yield self.message(SYSTEM, text, at)
+        else:
+            self.unknown += 1
+
+    def _user(self, record: Mapping[str, Any], parts: Any, at: Optional[int]) -> Iterator[Event]:
+        shown = record.get("displayContent")
+        text = content.text_of(_spoken(shown)) if shown is not None else ""
+        typed = bool(text.strip())
+        if not typed:
+            text = content.text_of(_spoken(parts))
+        text = titles.visible(text, _INJECTED)
+        if text.startswith(_SETUP) or (shown is not None and not typed and _CONTINUE.match(text)):
+            text = ""
+        if text:
+            if not text.startswith(("/", "?")):  # a command of the program makes no session
+                self.said(text)
+                self.count += 1
+            yield self.message(USER, text, at)
+        for tool in _functions(parts):
+            yield self.message(TOOL, tool, at)
+
+    def session(self) -> Optional[Session]:
+        head = self.head
+        named = text_or_none(head.get("sessionId"))
+        self.known = named is not None
+        self.id = named or self.id
+        if self.parent is not None:
+            own = os.path.splitext(os.path.basename(self.source.path))[0]
+            self.id = f"{self.parent}/{own}" if self.id in (self.parent, own) else self.id
+        summary = head.get("summary")
+        self.name = summary if isinstance(summary, str) else ""
+        started = times.millis(head.get("startTime") or head.get("start_time"))
+        self.created = started or self.created
+        self.updated = times.millis(head.get("lastUpdated")) or self.updated
+        self.cwd = folder_of_project(self.source, head)
+        return super().session()
+
+    def resume(self) -> Optional[str]:
+        if not self.known and self.parent is None:
+            return None  # the file's name is no id that the program takes
+        moved = {} if self.source.default_home else {self.variable: os.path.dirname(self.source.home)}
+        return resume.command(self.program, "--resume", self.parent or self.id, env=moved)
+
+
+class _Place(NamedTuple):
+    """Where a message's last version stands: a line's offset, which record from there, the place in a ``$set`` list."""
+
+    offset: int
+    nth: int
+    item: int = -1
+
+
+def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
+    """The messages that the operations in a ``.jsonl`` leave, in order; only their places are held meanwhile."""
+    order: Dict[str, _Place] = {}
+    head: Dict[str, Any] = {}
+    with open(path, "rb") as file:
+        for place, record in _placed(file):
+            rewind, changes = record.get("$rewindTo"), record.get("$set")
+            if isinstance(rewind, str):
+                _rewind(order, rewind)
+            elif isinstance(record.get("id"), str) or isinstance(record.get("type"), str):
+                # The same id again: replaced where it first stood.
+                order[str(record.get("id") or f"{place.offset}/{place.nth}")] = place
+            elif isinstance(changes, dict):
+                head.update((name, value) for name, value in changes.items() if name != "messages")
+                if isinstance(changes.get("messages"), list):
+                    order = {
+                        str(mapping(message).get("id") or f"{place.offset}/{item}"): place._replace(item=item)
+                        for item, message in enumerate(changes["messages"])
+                    }
+            elif "sessionId" in record or "projectHash" in record:
+                head.update(record)
+            else:
+                yield record  # nothing known; the fold counts it
+        held: Optional[_Place] = None
+        source: Mapping[str, Any] = {}
+        for place in order.values():
+            if held is None or place[:2] != held[:2]:  # the messages of one list come from one line
+                source, held = _at(file, place), place
+            message = source
+            if place.item >= 0:
+                listed = mapping(source.get("$set")).get("messages")
+                message = mapping(listed[place.item]) if isinstance(listed, list) and place.item < len(listed) else {}
+            if message:
+                yield message
+    yield {"$head": head}
+
+
+def _placed(file: BinaryIO) -> Iterator[Tuple[_Place, Dict[str, Any]]]:
+    lines = jsonl.Lines(file)
+    offset, nth = 0, 0
+    for record in lines:
+        yield _Place(offset, nth), record
+        offset, nth = (lines.offset, 0) if lines.offset != offset else (offset, nth + 1)
+
+
+def _at(file: BinaryIO, place: _Place) -> Dict[str, Any]:
+    file.seek(place.offset)
+    return next(itertools.islice(jsonl.Lines(file, place.offset), place.nth, None), {})
+
+
+def _rewind(order: Dict[str, _Place], name: str) -> None:
+    """Takes back the message called ``name`` and all after it; every message when there is none of that name."""
+    names = list(order)
+    for later in names[names.index(name) if name in order else 0 :]:
+        del order[later]
+
+
+def _spoken(parts: Any) -> Any:
+    """The parts without the model's thoughts."""
+    if isinstance(parts, dict):
+        parts = [parts]
+    return [part for part in parts if not mapping(part).get("thought")] if isinstance(parts, list) else parts
+
+
+def _functions(parts: Any) -> Iterator[str]:
+    """Calls and answers that stand among the parts."""
+    for part in parts if isinstance(parts, list) else [parts]:
+        part = mapping(part)
+        if isinstance(part.get("functionCall"), dict):
+            yield tool_calls.call_text(part["functionCall"])
+        elif isinstance(part.get("functionResponse"), dict):
+            text = _response(part["functionResponse"])
+            if text:
+                yield text
+
+
+def _response(answer: Mapping[str, Any]) -> str:
+    response = answer.get("response")
+    inner = mapping(response)
+    return content.output_text(inner.get("output") or inner.get("error") or response)
+
+
+def _result(call: Mapping[str, Any]) -> str:
+    """A call's output: what the model was given, else what the user was shown."""
+    result = call.get("result")
+    if isinstance(result, list):
+        text = "\n".join(
+            _response(inner) if (inner := mapping(mapping(part).get("functionResponse"))) else content.text_of(part)
+            for part in result
+        )
+    else:
+        text = content.output_text(result)
+    return text if text.strip() else content.output_text(call.get("resultDisplay"))
+
+
+def folder_of_project(source: Source, head: Mapping[str, Any]) -> Optional[str]:
+    """The project's folder: from its marker, from the register of projects, or the known folder with the right hash."""
+    project = os.path.relpath(source.path, source.root).split(os.sep)[0]
+    try:
+        with open(os.path.join(source.root, project, ".project_root"), encoding="utf-8") as marker:
+            path = marker.read(4096).strip()
+            if path:
+                return text_or_none(path)
+    except (OSError, ValueError):
+        pass
+    projects = mapping(documents.sidecar_object(os.path.join(source.home, "projects.json")).get("projects"))
+    for path, slug in projects.items():
+        if slug == project:
+            return text_or_none(path)
+    added = [path for path in head.get("directories") or () if isinstance(path, str)]
+    trusted = documents.sidecar_object(os.path.join(source.home, "trustedFolders.json"))
+    wanted = (project, head.get("projectHash"))
+    for path in [*projects, *added, *trusted]:
+        if hashlib.sha256(path.encode("utf-8", "replace")).hexdigest() in wanted:
+            return text_or_none(path)
+    return text_or_none(added[0]) if added else None

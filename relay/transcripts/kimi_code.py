@@ -1,0 +1,135 @@
+"""Kimi Code: a folder for each session, with one ``wire.jsonl`` for each of its agents."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+
+from relay.transcripts import content, documents, jsonl, resume, titles, tool_calls
+from relay.transcripts.fold import mapping, text_or_none
+from relay.transcripts.kimi import Spoken
+from relay.transcripts.types import ASSISTANT, SYSTEM, Event, Session
+
+_INJECTED = titles.blocks("git-context")
+#: Records whose type begins so tell nothing that was said.
+_SILENT = frozenset(
+    "metadata config tools turn context llm usage permission plan_mode full_compaction profile plugin runtime "
+    "token_counting goal swarm cron task todo session skill".split()
+)
+#: Prompts that wait for the record that repeats them.
+_WAITING = 64
+
+
+class WireReader(Spoken):
+    """One agent's ``wire.jsonl``; an agent that is not the main one is a subagent of the session."""
+
+    def begin(self) -> None:
+        super().begin()
+        folder = os.path.dirname(self.source.path)
+        self.session_folder = os.path.dirname(os.path.dirname(folder))
+        self.agent = os.path.basename(folder)
+        self.session_id = os.path.basename(self.session_folder)
+        agents = mapping(documents.sidecar_object(os.path.join(self.session_folder, "state.json")).get("agents"))
+        kind = mapping(agents.get(self.agent)).get("type")
+        self.main = kind == "main" if isinstance(kind, str) else self.agent == "main"
+        self.id = self.session_id if self.main else f"{self.session_id}/{self.agent}"
+        self.parent = None if self.main else self.session_id
+        #: Digests of prompts that were taken when they were typed: the model's history repeats them.
+        self.waiting: List[str] = []
+
+    def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
+        at = self.saw(record.get("time") if "time" in record else record.get("created_at"))
+        kind = record.get("type")
+        if kind == "context.append_loop_event":
+            yield from self._event(mapping(record.get("event")), at)
+        elif kind in ("turn.prompt", "turn.steer"):
+            yield from self._prompt(record.get("input"), mapping(record.get("origin")).get("kind"), at, again=False)
+        elif kind == "context.append_message":
+            message = mapping(record.get("message"))
+            if message.get("role") == "user":
+                origin = mapping(message.get("origin")).get("kind")
+                yield from self._prompt(message.get("content"), origin, at, again=True)
+            elif message.get("role") == "assistant":
+                yield from self.piece(content.text_of(message.get("content")), at)
+        elif kind in ("config.update", "profile.bind"):
+            cwd = record.get("cwd") or mapping(record.get("environmentDisclosure")).get("cwd")
+            if self.cwd is None and isinstance(cwd, str) and cwd:
+                self.cwd = cwd
+        elif not (isinstance(kind, str) and kind.partition(".")[0] in _SILENT):
+            self.unknown += 1
+
+    def _prompt(self, parts: Any, origin: Any, at: Optional[int], again: bool) -> Iterator[Event]:
+        """A prompt is written when it is typed and again (``again``) when it goes to the model; each is taken once."""
+        if origin == "injection":
+            return
+        text = content.text_of(parts)
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+        if again and digest in self.waiting:
+            self.waiting.remove(digest)
+            return
+        if not again:
+            self.waiting = self.waiting[-_WAITING:] + [digest]
+        if origin in ("user", None) or not self.main:
+            yield from self.user(text, at, _INJECTED)
+        elif text.strip():  # the program spoke: a reminder, a finished background task
+            self.run = ""
+            yield self.message(SYSTEM, text, at)
+
+    def _event(self, event: Mapping[str, Any], at: Optional[int]) -> Iterator[Event]:
+        kind = event.get("type")
+        if kind == "step.begin":
+            self.run, self.spoke = "", False
+        elif kind == "content.part":
+            part = mapping(event.get("part"))
+            if part.get("type") == "text":
+                yield from self.piece(content.text_of(part), at)
+            else:
+                self.run = ""
+                text = content.block_text(part)
+                if text:
+                    self.replied()
+                    yield self.message(ASSISTANT, text, at)
+        elif kind == "tool.call":
+            self.replied()
+            yield from self.tool(tool_calls.call_text(event), at)
+        elif kind == "tool.result":
+            result = event.get("result")
+            shown = mapping(result)
+            output = content.output_text(shown.get("output") if shown else result)
+            yield from self.tool(output or content.text_of(shown.get("message"), content.TOOL_LIMIT), at)
+        elif kind != "step.end":
+            self.unknown += 1
+
+    def state(self) -> Dict[str, Any]:
+        state = super().state()
+        for name in ("session_folder", "agent", "session_id", "main", "id", "parent"):  # told by where the file lies
+            del state[name]
+        return state
+
+    def session(self) -> Optional[Session]:
+        session = super().session()
+        if session is None:
+            return None
+        state = documents.sidecar_object(os.path.join(self.session_folder, "state.json"))
+        if self.main:
+            session.title = titles.title(text_or_none(state.get("title"))) or session.title
+            if not self.prompt and not state.get("title"):
+                session.title = titles.title(text_or_none(state.get("lastPrompt"))) or session.title
+        if session.cwd is None:
+            session.cwd = text_or_none(state.get("workDir")) or self._indexed_folder()
+        return session
+
+    def _indexed_folder(self) -> Optional[str]:
+        found = None
+        try:
+            for entry in jsonl.records(os.path.join(self.source.home, "session_index.jsonl")):
+                if entry.get("sessionId") == self.session_id:
+                    found = text_or_none(entry.get("workDir"))  # a later line wins
+        except OSError:
+            pass
+        return found
+
+    def resume(self) -> Optional[str]:
+        moved = resume.home_variable(self.source, "KIMI_CODE_HOME")
+        return resume.command("kimi", "--session", self.session_id, env=moved)
