@@ -78,15 +78,18 @@ class Output:
             self._limit = sys.maxsize
             self._changed.notify_all()
 
-    def wait_written(self, deadline: float) -> bool:
-        """Wait until all is written, at most until ``deadline`` (``time.monotonic()``); whether it came to that."""
+    def close(self, deadline: float) -> None:
+        """Wait until all is written, at most until ``deadline`` (``time.monotonic()``); drop the rest."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._size, max(0.0, deadline - time.monotonic()))
+            self._changed.wait_for(lambda: not self._size, max(0.0, deadline - time.monotonic()))
+            self._close()
 
     def _drain(self) -> None:
         while True:
             with self._changed:
                 while not self._frames:
+                    if self.closed:
+                        return
                     self._changed.wait()
                 data = b"".join(self._frames)
                 self._frames.clear()
@@ -94,14 +97,18 @@ class Output:
                 write_all(self._fd, data)
             except OSError:  # EPIPE and its kin: nobody will ever read it
                 with self._changed:
-                    self.closed = True
-                    self._size = 0
-                    self._changed.notify_all()
+                    self._close()
                 self._on_closed()
                 return
             with self._changed:
                 self._size -= len(data)
                 self._changed.notify_all()
+
+    def _close(self) -> None:
+        self.closed = True
+        self._frames.clear()
+        self._size = 0
+        self._changed.notify_all()
 
 
 def write_all(fd: int, data: Union[bytes, memoryview]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set, Union
 
 from relay.diagnostics import describe, say
@@ -72,14 +72,13 @@ class Server:
         self._open: Set[_Reply] = set()
         self._open_lock = threading.Lock()
         self._stopping = False
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_write, False)
+        self._stop: SimpleQueue[None] = SimpleQueue()  # its put may be called from a signal handler
         self._output = Output(output, self.stop)
 
     def serve(self) -> None:
         """Serve until it is time to stop; then finish what is in flight, for at most ``grace`` seconds."""
         threading.Thread(target=self._read, name="input", daemon=True).start()
-        os.read(self._wake_read, 1)
+        self._stop.get()
         self._stopping = True
         deadline = time.monotonic() + self._grace
         self._budget.lift()
@@ -87,14 +86,11 @@ class Server:
             self._output.lift()
             self._fail_open()
             deadline += self._grace / 10  # for the last answers to get out
-        self._output.wait_written(deadline)
+        self._output.close(deadline)
 
     def stop(self) -> None:
         """End ``serve``; may be called from any thread and from a signal handler, any number of times."""
-        try:
-            os.write(self._wake_write, b"\0")
-        except BlockingIOError:
-            pass
+        self._stop.put(None)
 
     def _read(self) -> None:
         decoder = LineDecoder()

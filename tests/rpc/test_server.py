@@ -25,10 +25,12 @@ class Peer:
         server_input, self.input = os.pipe()
         output, server_output = os.pipe()
         self.output = open(output, "rb")
-        self.server = Server(methods, server_input, server_output, grace)
         self._fds = [server_input, server_output]
+        before = set(threading.enumerate())
+        self.server = Server(methods, server_input, server_output, grace)
         self._thread = threading.Thread(target=self.server.serve)
         self._thread.start()
+        self._streams = [thread for thread in set(threading.enumerate()) - before if thread.name in ("input", "output")]
 
     def send(self, *values: Any) -> None:
         for value in values:
@@ -52,24 +54,28 @@ class Peer:
         return self.rest()
 
     def rest(self) -> List[Any]:
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        for fd in self._fds:
-            os.close(fd)
-        self._fds = []
+        """What an ending server still says."""
+        self.join()
+        os.close(self._fds.pop())
         lines = self.output.read()
         assert not lines or lines.endswith(b"\n")
         return [json.loads(line) for line in lines.splitlines()]
 
+    def join(self) -> None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
     def close(self) -> None:
+        self.server.stop()
+        self.join()
         if self.input >= 0:
             os.close(self.input)
-        if self._fds:
-            self.server.stop()
-            self._thread.join(30)
-            for fd in self._fds:
-                os.close(fd)
         self.output.close()
+        # Its threads end with the process, not with the server: they must not meet another test's descriptors.
+        for thread in self._streams:
+            thread.join(30)
+        for fd in self._fds:
+            os.close(fd)
 
 
 @pytest.fixture
@@ -268,8 +274,7 @@ def test_a_peer_that_is_gone_ends_it(start: Callable[..., Peer]) -> None:
     peer = start()
     peer.output.close()
     peer.send(call(1, "plain"))
-    peer._thread.join(30)
-    assert not peer._thread.is_alive()
+    peer.join()
 
 
 def test_a_peer_that_stops_reading_is_not_read_from(start: Callable[..., Peer]) -> None:
@@ -284,8 +289,7 @@ def test_a_peer_that_stops_reading_is_not_read_from(start: Callable[..., Peer]) 
             assert sent < 100_000
     os.set_blocking(peer.input, True)
     peer.server.stop()
-    peer._thread.join(30)
-    assert not peer._thread.is_alive()
+    peer.join()
 
 
 def test_descriptors_that_do_not_block_are_served_too() -> None:
