@@ -63,7 +63,11 @@ class ForeignDatabase:
         self._columns: Dict[str, FrozenSet[str]] = {}
 
     def __enter__(self) -> "ForeignDatabase":
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -131,9 +135,13 @@ class ForeignDatabase:
             age = time.time() - stamp[0][2] / 1e9
             if not journal and not 0 <= age < FRESH:
                 self._holds_for = stamp
-                if self._connect("mode=ro&immutable=1"):
-                    return
-                raise Unreadable("The database cannot be opened.")
+                if not self._connect("mode=ro&immutable=1"):
+                    raise Unreadable("The database cannot be opened.")
+                # SQLite fills up a last page that is not all there with zeros.
+                assert self._connection is not None
+                if stamp[0][1] % self._connection.execute("PRAGMA page_size").fetchone()[0]:
+                    raise Unreadable("The database is cut short.")
+                return
             if time.monotonic() > deadline:  # written to all the time, or a journal that stays
                 if journal or not self._connect("mode=ro"):
                     self._open_copy()
@@ -194,19 +202,16 @@ class ForeignDatabase:
             raise
 
     def _stamp(self) -> Tuple[Tuple[int, int, int], ...]:
-        """Inode, size and modification time (ns) of the database, its ``-wal``, its ``-shm`` and its ``-journal``.
-
-        An empty journal is one that has been committed (``PRAGMA journal_mode = TRUNCATE``).
-        """
+        """Inode, size and modification time (ns) of the database, its ``-wal``, ``-shm`` and (hot) ``-journal``."""
         found = []
         for suffix in ("", "-wal", "-shm", "-journal"):
             try:
                 status = os.stat(self._path + suffix)
+                cold = suffix == "-journal" and not _is_hot(self._path + suffix)
             except OSError:
                 found.append(_GONE)
                 continue
-            committed = suffix == "-journal" and status.st_size == 0
-            found.append(_GONE if committed else (status.st_ino, status.st_size, status.st_mtime_ns))
+            found.append(_GONE if cold else (status.st_ino, status.st_size, status.st_mtime_ns))
         return tuple(found)
 
 
@@ -319,6 +324,12 @@ def topmost(parents: Dict[str, str], session_id: str) -> Optional[str]:
         seen.add(current)
         current = above
     return current or None
+
+
+def _is_hot(journal: str) -> bool:
+    """Whether a rollback journal is in use: one that is kept after a commit is empty, or begins with zeros."""
+    with open(journal, "rb") as file:
+        return file.read(1) not in (b"", b"\0")
 
 
 def _decode(value: bytes) -> str:

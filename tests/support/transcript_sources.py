@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from relay.transcripts.registry import DATABASE, Env, Root, roots, walk
-from relay.transcripts.types import Message, Session, Source
+from relay.transcripts import jsonl
+from relay.transcripts.registry import APPEND, DATABASE, Env, Root, roots, walk
+from relay.transcripts.types import Message, Rewind, Session, Source
 
 Read = Dict[str, Tuple[Session, List[Message]]]
 
@@ -34,6 +37,9 @@ def read(source: Source) -> Read:
         with source.store.load()(source) as reader:
             found = [reader.read(session_id) for session_id, _ in list(reader.sessions())]
             return {one.session.session_id: (one.session, list(one.messages)) for one in found if one is not None}
+    if source.store.kind == APPEND:
+        session, messages, _ = folded(source)
+        return {} if session is None else {session.session_id: (session, messages)}
     return {one.session.session_id: (one.session, list(one.messages)) for one in source.store.load()(source)}
 
 
@@ -43,7 +49,57 @@ def unknown(source: Source) -> int:
         with source.store.load()(source) as reader:
             found = [reader.read(session_id) for session_id, _ in list(reader.sessions())]
             return sum(one.unknown for one in found if one is not None)
+    if source.store.kind == APPEND:
+        return folded(source)[2]
     return sum(one.unknown for one in source.store.load()(source))
+
+
+def folded(source: Source) -> Tuple[Optional[Session], List[Message], int]:
+    """What an append reader makes of a file: head, messages, unknown records; the same read at once and record by record."""
+    make = source.store.load()
+    reader = make(source)
+    at_once: Dict[int, Message] = {}
+    for record in jsonl.records(source.path):
+        _apply(at_once, reader.feed(record))
+    by_record: Dict[int, Message] = {}
+    state: Any = None
+    for record in jsonl.records(source.path):
+        other = make(source, state)
+        _apply(by_record, other.feed(record))
+        state = json.loads(json.dumps(other.state()))
+    session = reader.session()
+    if state is not None:
+        assert (by_record, make(source, state).session()) == (at_once, session)
+    return session, [at_once[seq] for seq in sorted(at_once)], reader.unknown
+
+
+def _apply(messages: Dict[int, Message], events: Any) -> None:
+    for event in events:
+        if isinstance(event, Rewind):
+            for seq in [seq for seq in messages if seq >= event.seq]:
+                del messages[seq]
+        else:
+            messages[event.seq] = event
+
+
+def lines(path: Path, *records: Any, at: Optional[float] = None) -> Path:
+    """Write a JSON Lines file: values as JSON, text as it stands. ``at``: its time of change, in epoch seconds."""
+    written = "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in records)
+    return text(path, written, at)
+
+
+def document(path: Path, value: Any, at: Optional[float] = None) -> Path:
+    """Write a JSON document."""
+    return text(path, json.dumps(value), at)
+
+
+def text(path: Path, written: str, at: Optional[float] = None) -> Path:
+    """Write a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(written, encoding="utf-8")
+    if at is not None:
+        os.utime(path, (at, at))
+    return path
 
 
 def keys(source: Source) -> Dict[str, str]:

@@ -16,14 +16,15 @@ from tests.support.transcript_sources import database, keys, read, sources, unkn
 
 SCHEMA = """
     PRAGMA journal_mode = WAL;
-    CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL, vcs text, name text, time_created integer, time_updated integer);
-    CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text, directory text NOT NULL,
-        title text NOT NULL, version text, share_url text, revert text, permission text, time_created integer NOT NULL,
-        time_updated integer NOT NULL, time_compacting integer, time_archived integer);
-    CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL,
-        data text NOT NULL);
-    CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL,
+    CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL, vcs text, name text, time_created integer,
+        time_updated integer);
+    CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text,
+        directory text NOT NULL, title text NOT NULL, version text, share_url text, revert text, permission text,
+        time_created integer NOT NULL, time_updated integer NOT NULL, time_compacting integer, time_archived integer);
+    CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL,
         time_updated integer NOT NULL, data text NOT NULL);
+    CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
+        time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
     CREATE INDEX message_session_idx ON message (session_id);
     CREATE INDEX part_message_idx ON part (message_id);
     CREATE INDEX part_session_idx ON part (session_id);
@@ -32,10 +33,31 @@ T = 1767607200000
 
 
 def session(
-    identity: str, title: str = "", parent: Any = None, revert: Any = None, directory: str = "/w/app", at: int = T, project: str = "p1"
+    identity: str,
+    title: str = "",
+    parent: Any = None,
+    revert: Any = None,
+    directory: str = "/w/app",
+    at: int = T,
+    project: str = "p1",
 ) -> Tuple[object, ...]:
     title = title or "New session - 2026-01-05T10:00:00.000Z"
-    return (identity, project, parent, "slug", directory, title, "1.2.0", None, revert, None, at, at + 9000, None, None)
+    return (
+        identity,
+        project,
+        parent,
+        "slug",
+        directory,
+        title,
+        "1.2.0",
+        None,
+        revert,
+        None,
+        at,
+        at + 9000,
+        None,
+        None,
+    )
 
 
 def message(identity: str, of: str, at: int, **data: Any) -> Tuple[object, ...]:
@@ -46,7 +68,9 @@ def part(identity: str, of: str, in_session: str, at: int, **data: Any) -> Tuple
     return (identity, of, in_session, at, at, json.dumps(data))
 
 
-def store(home: Path, *rows: Tuple[str, List[Tuple[object, ...]]], name: str = "opencode.db", schema: str = SCHEMA) -> Path:
+def store(
+    home: Path, *rows: Tuple[str, List[Tuple[object, ...]]], name: str = "opencode.db", schema: str = SCHEMA
+) -> Path:
     path = home / ".local/share/opencode" / name
     database(path, schema, *rows)
     return path
@@ -69,7 +93,9 @@ def test_an_ordinary_session(tmp_path: Path) -> None:
             [
                 part("prt_1", "msg_1", "ses_1", T + 1000, type="text", text="the parser drops commas"),
                 part("prt_2", "msg_2", "ses_1", T + 2000, type="step-start"),
-                part("prt_3", "msg_2", "ses_1", T + 2100, type="reasoning", text="look first", time={"start": T + 2100}),
+                part(
+                    "prt_3", "msg_2", "ses_1", T + 2100, type="reasoning", text="look first", time={"start": T + 2100}
+                ),
                 part(
                     "prt_4",
                     "msg_2",
@@ -86,7 +112,15 @@ def test_an_ordinary_session(tmp_path: Path) -> None:
                         "time": {"start": T + 2200, "end": T + 2300},
                     },
                 ),
-                part("prt_5", "msg_2", "ses_1", T + 2400, type="text", text="The lexer skips it.", time={"start": T + 2400}),
+                part(
+                    "prt_5",
+                    "msg_2",
+                    "ses_1",
+                    T + 2400,
+                    type="text",
+                    text="The lexer skips it.",
+                    time={"start": T + 2400},
+                ),
                 part("prt_6", "msg_2", "ses_1", T + 2500, type="step-finish", reason="stop", cost=0),
             ],
         ),
@@ -121,7 +155,14 @@ def test_what_is_undone_synthetic_or_a_default_title_is_not_shown(tmp_path: Path
         ("project", [("global", "/", None, None, T, T)]),
         (
             "session",
-            [session("ses_1", revert=json.dumps({"messageID": "msg_3", "snapshot": "x"}), directory="", project="global")],
+            [
+                session(
+                    "ses_1",
+                    revert=json.dumps({"messageID": "msg_3", "snapshot": "x"}),
+                    directory="",
+                    project="global",
+                )
+            ],
         ),
         (
             "message",
@@ -217,13 +258,18 @@ def test_a_key_changes_with_its_own_session_alone(tmp_path: Path) -> None:
     assert keys(source) == before
 
 
-def test_a_quiet_session_of_a_big_database_is_not_looked_at_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_session_of_a_big_database_is_not_looked_at_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(opencode, "BIG", 0)
     path = store(
         tmp_path,
         ("session", [session("ses_old", at=T - 10 * opencode.QUIET), session("ses_new")]),
         ("message", [message("msg_1", "ses_old", T, role="user"), message("msg_2", "ses_new", T, role="user")]),
-        ("part", [part("prt_1", "msg_1", "ses_old", T, type="text", text="x"), part("prt_2", "msg_2", "ses_new", T, type="text")]),
+        (
+            "part",
+            [part("prt_1", "msg_1", "ses_old", T, type="text"), part("prt_2", "msg_2", "ses_new", T, type="text")],
+        ),
     )
     (source,) = sources("opencode", tmp_path)
     first = keys(source)
@@ -285,7 +331,9 @@ def test_a_database_of_another_schema_is_told_apart_from_an_empty_one(tmp_path: 
     path = tmp_path / ".local/share/opencode/opencode.db"
     database(path, "CREATE TABLE session (id); CREATE TABLE message (id, session_id, body)")
     (source,) = sources("opencode", tmp_path)
-    with pytest.raises(Unreadable, match="The table message has no column data: not a format of OpenCode known here."):
+    with pytest.raises(
+        Unreadable, match="The table message has no column data: not a format of OpenCode known here."
+    ):
         read(source)
     path.unlink()
     path.touch()
@@ -297,7 +345,13 @@ def test_a_broken_row_costs_that_row(tmp_path: Path) -> None:
         tmp_path,
         ("session", [session("ses_1", "Torn")]),
         ("message", [message("msg_1", "ses_1", T, role="user"), ("msg_2", "ses_1", T, T, "{torn")]),
-        ("part", [part("prt_1", "msg_1", "ses_1", T, type="text", text="kept"), ("prt_2", "msg_1", "ses_1", T, T, b"\xff\xfe")]),
+        (
+            "part",
+            [
+                part("prt_1", "msg_1", "ses_1", T, type="text", text="kept"),
+                ("prt_2", "msg_1", "ses_1", T, T, b"\xff\xfe"),
+            ],
+        ),
     )
     (source,) = sources("opencode", tmp_path)
     ((head, messages),) = read(source).values()
@@ -314,12 +368,34 @@ def tree(home: Path, files: "dict[str, Any]") -> None:
 
 TREE = {
     "project/p1.json": {"id": "p1", "worktree": "/w/tree", "time": {"created": T}},
-    "session/p1/ses_1.json": {"id": "ses_1", "projectID": "p1", "title": "Old store", "time": {"created": T, "updated": T + 50}},
+    "session/p1/ses_1.json": {
+        "id": "ses_1",
+        "projectID": "p1",
+        "title": "Old store",
+        "time": {"created": T, "updated": T + 50},
+    },
     "message/ses_1/msg_1.json": {"id": "msg_1", "sessionID": "ses_1", "role": "user", "time": {"created": T + 1}},
-    "message/ses_1/msg_2.json": {"id": "msg_2", "sessionID": "ses_1", "role": "assistant", "time": {"created": T + 2}},
+    "message/ses_1/msg_2.json": {
+        "id": "msg_2",
+        "sessionID": "ses_1",
+        "role": "assistant",
+        "time": {"created": T + 2},
+    },
     "part/msg_1/prt_1.json": {"id": "prt_1", "messageID": "msg_1", "type": "text", "text": "from the tree"},
-    "part/msg_2/prt_2.json": {"id": "prt_2", "messageID": "msg_2", "type": "text", "text": "second", "time": {"start": T + 30}},
-    "part/msg_2/prt_3.json": {"id": "prt_3", "messageID": "msg_2", "type": "text", "text": "first", "time": {"start": T + 20}},
+    "part/msg_2/prt_2.json": {
+        "id": "prt_2",
+        "messageID": "msg_2",
+        "type": "text",
+        "text": "second",
+        "time": {"start": T + 30},
+    },
+    "part/msg_2/prt_3.json": {
+        "id": "prt_3",
+        "messageID": "msg_2",
+        "type": "text",
+        "text": "first",
+        "time": {"start": T + 20},
+    },
     "session_diff/ses_1.json": [],
     "todo/ses_1.json": [],
 }
@@ -349,18 +425,27 @@ def test_the_tree_of_files(tmp_path: Path) -> None:
     storage = tmp_path / ".local/share/opencode/storage"
     assert source.store.files is not None
     assert list(source.store.files(source)) == [
-        str(storage / name) for name in ("message/ses_1/msg_1.json", "part/msg_1", "message/ses_1/msg_2.json", "part/msg_2")
+        str(storage / name)
+        for name in ("message/ses_1/msg_1.json", "part/msg_1", "message/ses_1/msg_2.json", "part/msg_2")
     ]
     # The database's copy of a session is the one that answers.
     store(tmp_path)
-    assert sorted((one.store.name, one.store.rank) for one in sources("opencode", tmp_path)) == [("database", 1), ("files", 0)]
+    assert sorted((one.store.name, one.store.rank) for one in sources("opencode", tmp_path)) == [
+        ("database", 1),
+        ("files", 0),
+    ]
 
 
 def test_the_oldest_tree_and_loose_parts(tmp_path: Path) -> None:
     tree(
         tmp_path,
         {
-            "session/info/ses_1.json": {"id": "ses_1", "title": "", "time": {"created": T}, "revert": {"messageID": "msg_2"}},
+            "session/info/ses_1.json": {
+                "id": "ses_1",
+                "title": "",
+                "time": {"created": T},
+                "revert": {"messageID": "msg_2"},
+            },
             "session/message/ses_1/msg_1.json": {"role": "user", "time": {"created": T}},
             "session/message/ses_1/msg_2.json": {"role": "user", "time": {"created": T}},
             "session/part/ses_1/msg_1/prt_1.json": {"type": "text", "text": "oldest"},
@@ -371,7 +456,10 @@ def test_the_oldest_tree_and_loose_parts(tmp_path: Path) -> None:
         },
     )
     found = {identity: entry for source in sources("opencode", tmp_path) for identity, entry in read(source).items()}
-    assert {identity: (head.title, head.parent_id, [one.text for one in messages]) for identity, (head, messages) in found.items()} == {
+    shown = {
+        identity: (head.title, head.parent_id, [one.text for one in said]) for identity, (head, said) in found.items()
+    }
+    assert shown == {
         "ses_1": ("oldest", None, ["oldest"]),
         "ses_2": ("Loose", "ses_1", ["lies loose"]),
     }
