@@ -1,7 +1,7 @@
 """How text is spelled in the full-text index: the same rules for what is stored and for what is asked.
 
-The index's tokenizer knows ASCII letters and digits and takes every other non-ASCII character as part of a word. All else
-is decided here: what folds (case, accents, width), where words end, and which further words an identifier is found by.
+The index's tokenizer knows ASCII letters and digits and takes every non-ASCII character as part of a word. All else is
+decided here: what folds (case, accents, width), where words end, and which further words an identifier is found by.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from typing import Dict, List, Tuple
 
 #: Characters of a token that are kept; what stands behind them (base64, minified code) is not searchable.
 TOKEN_CAP = 128
@@ -21,7 +22,9 @@ OPERATORS = ("::", "->", "=>", "!=", "==", "&&", "||", "++", "--", "<=", ">=", "
              "**", "//", "/*", "*/", "${", "$(", "#!", "</", "/>", "<-", "|>", "...")
 
 #: Letters without a decomposition that people type without their stroke.
-STROKES = {"ı": "i", "ø": "o", "đ": "d", "ł": "l", "ħ": "h", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ŋ": "n", "ŧ": "t"}
+STROKES = {
+    "ı": "i", "ø": "o", "đ": "d", "ł": "l", "ħ": "h", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ŋ": "n", "ŧ": "t",
+}
 
 #: Scripts written without spaces (and Hangul, whose words grow by suffixes): each character is a word.
 UNSPACED_RANGES = (
@@ -33,12 +36,12 @@ UNSPACED_RANGES = (
 EMOJI_RANGES = ((0x2600, 0x27BF), (0x1F1E6, 0x1F1FF), (0x1F300, 0x1F3FA), (0x1F400, 0x1FAFF))
 
 _SPAN = re.compile(r"[^\x00-\x7f]+")
-_TOO_LONG = re.compile(r"[0-9A-Za-z\x80-\U0010ffff]{%d,}" % (TOKEN_CAP + 1))
+_TOO_LONG = re.compile(rf"[0-9A-Za-z\x80-\U0010ffff]{{{TOKEN_CAP + 1},}}")
 _LONG_RUN = b"a" * (TOKEN_CAP + 1)
 _PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
-def _table(classes: dict[str, str]) -> bytes:
+def _table(classes: Dict[str, str]) -> bytes:
     """A translation of bytes to classes: each key's characters become its value, all others a space."""
     table = bytearray(b" " * 256)
     for members, byte in classes.items():
@@ -54,10 +57,10 @@ _RUNS = _table({_LOWER + _UPPER + _DIGITS + _HIGH: "a"})
 #: Where an identifier changes case.
 _CASES = _table({_LOWER: "a", _UPPER: "A", _DIGITS: "0"})
 #: Where a symbol begins a word, and where two stand together.
-_SYMBOLS = _table({_LOWER + _UPPER + _DIGITS + _HIGH + "_)]}": "a", "-.#@$": "#", ":=><!&|+*/?": "!"})
+_SYMBOLS = _table({_LOWER + _UPPER + _DIGITS + _HIGH + "_)]}": "a", "-.#@$:=><!&|+*/?{(": "!"})
 
 
-def columns(role: str, text: str) -> tuple[str, str, str, str, str]:
+def columns(role: str, text: str) -> Tuple[str, str, str, str, str]:
     """The five FTS5 columns of a row (see ``schema.WORD_COLUMNS``); a pure function of its arguments.
 
     Every role but ``user`` and ``assistant`` counts as tool text.
@@ -76,7 +79,7 @@ def spell(text: str) -> str:
     return _spelled(text)[0]
 
 
-def tokens(text: str) -> list[str]:
+def tokens(text: str) -> List[str]:
     """The index's words in ``text``, in order, folded."""
     return _TOKEN.findall(spell(text).lower())
 
@@ -84,7 +87,7 @@ def tokens(text: str) -> list[str]:
 _TOKEN = re.compile(r"[0-9a-z\x80-\U0010ffff]+")
 
 
-def further(text: str) -> list[str]:
+def further(text: str) -> List[str]:
     """The words a text is found by beside its own: parts of identifiers, operators, words with symbols."""
     return _further(_spelled(text)[1])
 
@@ -94,7 +97,7 @@ def symbol(text: str) -> str:
     return "".join(chr(0xE000 + ord(character)) for character in text)
 
 
-def _spelled(text: str) -> tuple[str, bytes]:
+def _spelled(text: str) -> Tuple[str, bytes]:
     """The folded text and its UTF-8 bytes."""
     if not text.isascii():
         text = _SPAN.sub(_fold_span, text)
@@ -105,7 +108,7 @@ def _spelled(text: str) -> tuple[str, bytes]:
     return text, data
 
 
-class _Characters(dict[str, str]):
+class _Characters(Dict[str, str]):
     """What a non-ASCII character is spelled as; filled as characters are met."""
 
     def __missing__(self, character: str) -> str:
@@ -131,7 +134,7 @@ def _fold_character(character: str) -> str:
     if any(low <= code <= high for low, high in EMOJI_RANGES):
         return f" {character} "
     if category == "Cf":
-        return " " if code == 0x200B else ""  # joiners and direction marks stand inside words, the zero-width space does not
+        return " " if code == 0x200B else ""  # unlike the zero-width space, joiners and direction marks stand in words
     if category[0] not in "LNM":
         return " "
     if category[0] == "M" and (unicodedata.combining(character) or category == "Me"):
@@ -154,7 +157,7 @@ def _fold_character(character: str) -> str:
     return "".join(folded)
 
 
-class _Parts(dict[bytes, str]):
+class _Parts(Dict[bytes, str]):
     """The parts of identifiers met before, since the same names return again and again; emptied when it grows large."""
 
     def __missing__(self, word: bytes) -> str:
@@ -175,9 +178,9 @@ def _split(word: bytes) -> str:
     return b" ".join(parts).decode() + " " + GAP
 
 
-def _further(data: bytes) -> list[str]:
+def _further(data: bytes) -> List[str]:
     """``further`` over UTF-8 bytes; it runs over every character indexed, hence the searches for two-byte literals."""
-    found: dict[str, None] = {}
+    found: Dict[str, None] = {}
     cases = data.translate(_CASES)
     for turns in (_TURN, _ACRONYM_TURN):
         for match in turns.finditer(cases):
@@ -187,22 +190,20 @@ def _further(data: bytes) -> list[str]:
     classes = b" " + data.translate(_SYMBOLS)
     for match in _BEFORE.finditer(classes):
         at, end = match.span()
-        sigils = data[at : end - 2].decode()
-        if sigils in _SIGILS:
-            found[symbol(sigils) + _word_at(data, end - 2)] = None
+        sigil = _sigils.get(data[at : end - 2])
+        if sigil is not None:
+            found[sigil + _word_at(data, end - 2)] = None
     for match in _TOGETHER.finditer(classes):
-        at, end = match.span()
-        spelled = _operators.get(data[at - 1 : end - 1])
-        if spelled is not None:
-            found[spelled] = None
-    for sigil in (b"#", b"++"):
-        at = data.find(sigil)
+        for operator in _operators[data[match.start() - 1 : match.end() - 1]]:
+            found[operator] = None
+    for behind in (b"#", b"++"):
+        at = data.find(behind)
         while at >= 0:
-            end = at + len(sigil)
-            match = _BEHIND.search(data, max(0, at - 13), end)
-            if match is not None and _ENDED.match(data, end):
-                found[match.group(1).decode() + symbol(sigil.decode())] = None
-            at = data.find(sigil, end)
+            end = at + len(behind)
+            before = _BEHIND.search(data, max(0, at - 13), end) if at and data[at - 1] in _ALPHANUMERIC else None
+            if before is not None and _ENDED.match(data, end):
+                found[before.group(1).decode() + symbol(behind.decode())] = None
+            at = data.find(behind, end)
     return list(found)
 
 
@@ -211,12 +212,27 @@ def _word_at(data: bytes, at: int) -> str:
     return match.group().decode() if match is not None else ""
 
 
+class _Operators(Dict[bytes, Tuple[str, ...]]):
+    """The operators in a run of symbols; ``::<`` holds ``::``."""
+
+    def __missing__(self, run: bytes) -> Tuple[str, ...]:
+        if len(self) > 5000:
+            self.clear()
+        spelled = self[run] = tuple(map(symbol, _OPERATOR.findall(run.decode()))) if len(run) <= 8 else ()
+        return spelled
+
+
+_operators = _Operators()
+
+#: In the classes of _CASES: where an identifier goes from a small letter, or from an acronym, to its next word.
 _TURN = re.compile(rb"aA[aA0]*")
 _ACRONYM_TURN = re.compile(rb"AAa[aA0]*")
-_BEFORE = re.compile(rb" #+a")
+#: In the classes of _SYMBOLS: symbols before a word, and symbols in a row.
+_BEFORE = re.compile(rb" !+a")
 _TOGETHER = re.compile(rb"!!+")
+_OPERATOR = re.compile("|".join(map(re.escape, sorted(OPERATORS, key=len, reverse=True))))
 _BEHIND = re.compile(rb"(?<![0-9A-Za-z\x80-\xff])([0-9A-Za-z]{1,12})(?:\+\+|#)\Z")
 _ENDED = re.compile(rb"(?![0-9A-Za-z\x80-\xff+#])")
+_ALPHANUMERIC = frozenset((_LOWER + _UPPER + _DIGITS).encode())
 _WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]{1,64}")
-_SIGILS = frozenset((".", "#", "@", "$", "-", "--"))
-_operators = {operator.encode(): symbol(operator) for operator in OPERATORS}
+_sigils = {sigil.encode(): symbol(sigil) for sigil in (".", "#", "@", "$", "-", "--")}

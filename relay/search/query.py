@@ -1,0 +1,144 @@
+"""What a query says: operators that narrow, units of text that are looked for, and whether it looks literal."""
+
+from __future__ import annotations
+
+import re
+from typing import List, NamedTuple, Tuple
+
+from relay.index.words import GAP, further, tokens
+
+#: A query beyond either is cut, and the answer says so.
+MOST_CHARACTERS, MOST_TERMS = 512, 48
+
+_OPERATOR = re.compile(r"(?i)(repo|path):(?:\"([^\"]*)\"|'([^']*)'|(\S*))")
+_QUOTED = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]*)["\u201c\u201d]')
+_WORD = re.compile(r"\S+")
+_SPACE = re.compile(r"\s*")
+
+_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_SNAKE = re.compile(r"\w_\w")
+_PATH = re.compile(r"\w[/\\]\w|(?:^|\s)[~.]{0,2}/\w|^[A-Za-z]:\\")
+_DOTTED = re.compile(r"\w\.\w|(?:^|\s)\.\w")
+_TICKET = re.compile(r"#\d+|\b[A-Z][A-Z0-9]+-\d+\b")
+_CODE = re.compile(r"[(){}\[\]<>=;|&$`@]|::|->|\+\+|\w#|!=|(?:^|\s)--?\w|\w:\s|\w:$")
+_ERROR = re.compile(
+    r"(?i)\b(?:errors?|exception|traceback|panic(?:ked)?|fatal|errno|segfault|stacktrace|failed|failure|denied|abort(?:ed)?)\b"
+    r"|\bE[A-Z]{4,}\b"
+)
+_LITERAL_SHAPES = (_CAMEL, _SNAKE, _PATH, _DOTTED, _TICKET, _CODE, _ERROR)
+
+
+class Unit(NamedTuple):
+    """A word or a quoted phrase of the query.
+
+    ``words`` are its tokens, to be found in this order; ``parts`` those of a camelCase name; ``symbols`` the tokens of
+    words with symbols (``--no``, ``c++``) and, when there is no other word in it, of operators. ``alternatives`` are
+    other words that may stand for it.
+    """
+
+    words: Tuple[str, ...]
+    parts: Tuple[str, ...] = ()
+    symbols: Tuple[str, ...] = ()
+    quoted: bool = False
+    alternatives: Tuple[Tuple[str, ...], ...] = ()
+
+    def separate(self) -> List["Unit"]:
+        """The words of the unit, each on its own; of a script without spaces, its pairs of characters."""
+        if len(self.words) < 2:
+            return [self._replace(symbols=())] if self.words else []
+        parts: List[Unit] = []
+        for place, word in enumerate(self.words):
+            following = self.words[place + 1] if place + 1 < len(self.words) else ""
+            before = self.words[place - 1] if place else ""
+            if not _unspaced(word):
+                parts.append(Unit((word,)))
+            elif _unspaced(following):
+                parts.append(Unit((word, following)))
+            elif not _unspaced(before):
+                parts.append(Unit((word,)))
+        return parts
+
+
+def _unspaced(word: str) -> bool:
+    return len(word) == 1 and not word.isascii()
+
+
+class Query(NamedTuple):
+    """A parsed query: ``repos`` and ``paths`` are the operators' values, ``cut`` says that not all of it was used."""
+
+    units: Tuple[Unit, ...]
+    repos: Tuple[str, ...] = ()
+    paths: Tuple[str, ...] = ()
+    literal: bool = False
+    cut: bool = False
+
+
+def parse(text: str) -> Query:
+    """Read a query of any length; never fails."""
+    cut = len(text) > MOST_CHARACTERS
+    text = text[:MOST_CHARACTERS].encode("utf-8", "replace").decode()
+    units: List[Unit] = []
+    repos: List[str] = []
+    paths: List[str] = []
+    free: List[str] = []
+    at = _end_of_space(text, 0)
+    while at < len(text):
+        operator = _OPERATOR.match(text, at)
+        if operator is not None:
+            value = next((group for group in operator.groups()[1:] if group is not None), "").strip().strip("\"'")
+            if value:
+                (repos if operator.group(1).lower() == "repo" else paths).append(value)
+            at = _end_of_space(text, operator.end())
+            continue
+        found = _QUOTED.match(text, at) or _WORD.match(text, at)
+        assert found is not None
+        quoted = found.re is _QUOTED
+        unit = _unit(found.group(1) if quoted else found.group(), quoted)
+        if unit is not None:
+            units.append(unit)
+            free.append(found.group())
+        at = _end_of_space(text, found.end())
+    kept, more = _first_terms(units)
+    shown = " ".join(free)
+    literal = any(unit.quoted for unit in kept) or any(shape.search(shown) for shape in _LITERAL_SHAPES)
+    return Query(tuple(kept), tuple(repos), tuple(paths), literal, cut or more)
+
+
+def _end_of_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space is not None else at
+
+
+def _unit(text: str, quoted: bool) -> "Unit | None":
+    words = tuple(tokens(text))
+    parts: Tuple[str, ...] = ()
+    symbols: List[str] = []
+    operators: List[str] = []
+    for word in further(text):
+        if word.endswith(GAP):
+            if len(words) == 1:
+                parts = tuple(word[: -len(GAP)].lower().split())
+        elif any(character < GAP or character > "\ue0ff" for character in word):
+            symbols.append(word.lower())
+        else:
+            operators.append(word)
+    if not words:
+        symbols = operators
+    if not words and not symbols:
+        return None
+    return Unit(words, parts, tuple(symbols), quoted)
+
+
+def _first_terms(units: List[Unit]) -> Tuple[List[Unit], bool]:
+    """Whole units of at most MOST_TERMS terms; a unit of a script without spaces counts as one term."""
+    kept: List[Unit] = []
+    count = 0
+    for unit in units:
+        spaced = [word for word in unit.words if word.isascii()]
+        count += max(1, len(spaced))
+        if count > MOST_TERMS:
+            if not kept:
+                kept.append(unit._replace(words=unit.words[:MOST_TERMS]))
+            return kept, True
+        kept.append(unit)
+    return kept, False

@@ -1,0 +1,79 @@
+"""Rows of the full-text index that match an expression and that this search may see; reads only."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import AbstractSet, Dict, Optional, Tuple
+
+from relay.search.expressions import scoped
+from relay.search.sessions import SessionTable
+
+#: As in relay.index.schema, whose import would bring in peewee: a test holds them equal.
+ROW_BITS = 28
+
+#: bm25 weights of the columns user, assistant, tool, pieces, tool_pieces (docs/decisions/search-ranking.md).
+WEIGHTS = (3.0, 2.0, 1.0, 0.5, 0.25)
+
+#: Counting stops here: whoever has more postings is simply common.
+COUNTED = 20_000
+
+#: Above so many sessions a list in the statement costs more than asking Python for each row.
+_LISTED = 2000
+
+
+class Rows:
+    """Looks into one scope, with the sessions of one table that the filters allow."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, table: SessionTable, allowed: Optional[AbstractSet[int]], scope: str
+    ) -> None:
+        self._connection = connection
+        self._scope = scope
+        self._visible = table.live if allowed is None else allowed
+        self._where = "" if allowed is None else self._narrowed(allowed)
+
+    def _narrowed(self, allowed: AbstractSet[int]) -> str:
+        if len(allowed) <= _LISTED:
+            listed = sorted(allowed)
+            bounds = ""
+            if listed:
+                bounds = f" AND rowid BETWEEN {listed[0] << ROW_BITS} AND {((listed[-1] + 1) << ROW_BITS) - 1}"
+            return f"{bounds} AND rowid >> {ROW_BITS} IN ({','.join(map(str, listed))})"
+        self._connection.create_function("relay_allowed", 1, lambda row: (row >> ROW_BITS) in allowed)
+        return " AND relay_allowed(rowid)"
+
+    def best(self, expression: str) -> Dict[int, Tuple[float, int]]:
+        """The best matching row of each visible session: session ▶ (bm25 score, higher is better; row id)."""
+        weights = ", ".join(map(str, WEIGHTS))
+        found = self._connection.execute(
+            f"SELECT rowid >> {ROW_BITS}, max(score), rowid FROM (SELECT rowid, -bm25(words, {weights}) AS score "
+            f"FROM words WHERE words MATCH ?{self._where} LIMIT -1) GROUP BY rowid >> {ROW_BITS}",
+            (scoped(expression, self._scope),),
+        )
+        visible = self._visible
+        return {session: (score, row) for session, score, row in found.fetchall() if session in visible}
+
+    def postings(self, expression: str) -> int:
+        """How many rows match, at most COUNTED, visible or not."""
+        found = self._connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {COUNTED})",
+            (scoped(expression, self._scope),),
+        )
+        return int(found.fetchone()[0])
+
+    def visible(self, expression: str, enough: int) -> int:
+        """How many visible rows match; counting stops at ``enough``."""
+        count = 0
+        found = self._connection.execute(
+            f"SELECT rowid >> {ROW_BITS} FROM words WHERE words MATCH ?{self._where}",
+            (scoped(expression, self._scope),),
+        )
+        try:
+            for (session,) in found:
+                if session in self._visible:
+                    count += 1
+                    if count >= enough:
+                        break
+        finally:
+            found.close()
+        return count

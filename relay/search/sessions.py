@@ -1,0 +1,139 @@
+"""The sessions that answer, held in memory and brought up to date by what changed since the last look."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import AbstractSet, Dict, Hashable, List, NamedTuple, Optional, Tuple
+
+from relay.search.filters import Filters, folder_test
+
+_COLUMNS = (
+    "id, source, agent, session_id, title, cwd, branch, updated_at, message_count, resume, parent_id, lineage, rank, "
+    "next_row"
+)
+
+
+class Entry(NamedTuple):
+    """A row of the table ``sessions`` (see ``relay.index.schema``); ``next_row`` is about how many rows it has."""
+
+    id: int
+    source: int
+    agent: str
+    session_id: str
+    title: str
+    cwd: Optional[str]
+    branch: Optional[str]
+    updated_at: Optional[int]
+    message_count: int
+    resume: Optional[str]
+    parent_id: Optional[str]
+    lineage: Optional[str]
+    rank: int
+    next_row: int
+
+
+class State(NamedTuple):
+    """What the index says of itself; two equal states answer alike. ``pruned``: see ``relay.index.schema.Meta``."""
+
+    incarnation: str
+    generation: int
+    pruned: int
+
+
+def read_state(connection: sqlite3.Connection) -> State:
+    """The index's state now. Raises sqlite3.Error, KeyError when it is not whole."""
+    names = "'incarnation', 'generation', 'pruned'"
+    found = dict(connection.execute(f"SELECT name, value FROM meta WHERE name IN ({names})").fetchall())
+    return State(found["incarnation"], int(found["generation"]), int(found.get("pruned", 0)))
+
+
+class SessionTable:
+    """The live sessions at one generation; never changed once made, so that threads can share it."""
+
+    def __init__(self, state: State, live: Dict[int, Entry]) -> None:
+        self.state = state
+        self.live = live
+        self.rows = 0
+        self.newest = 0
+        self._by_name: Dict[Tuple[str, str], List[int]] = {}
+        for entry in live.values():
+            self.rows += entry.next_row
+            if entry.updated_at is not None and entry.updated_at > self.newest:
+                self.newest = entry.updated_at
+            self._by_name.setdefault((entry.agent, entry.session_id), []).append(entry.id)
+        self._allowed: Dict[Filters, AbstractSet[int]] = {}
+        self._places: Dict[int, Tuple[int, Hashable]] = {}
+
+    @classmethod
+    def load(cls, connection: sqlite3.Connection, state: State) -> "SessionTable":
+        """Read all of it."""
+        found = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE live = 1").fetchall()
+        return cls(state, {row[0]: Entry._make(row) for row in found})
+
+    def refreshed(self, connection: sqlite3.Connection, state: State) -> "SessionTable":
+        """The table at a later state; reads only what changed."""
+        if state == self.state:
+            return self
+        if state.incarnation != self.state.incarnation or state.generation < self.state.generation:
+            return self.load(connection, state)
+        live = dict(self.live)
+        since = self.state.generation
+        changed = connection.execute(f"SELECT live, {_COLUMNS} FROM sessions WHERE changed > ?", (since,)).fetchall()
+        for live_now, *row in changed:
+            if live_now == 1:
+                live[row[0]] = Entry._make(row)
+            else:
+                live.pop(row[0], None)
+        if state.pruned > since:  # sessions are gone whose last change was never seen here
+            there = {row[0] for row in connection.execute("SELECT id FROM sessions WHERE live = 1")}
+            live = {key: entry for key, entry in live.items() if key in there}
+        return SessionTable(state, live)
+
+    def answering(self, entry: Entry) -> Entry:
+        """The session a session's rows answer as: the better of two sources, the parent of a subagent."""
+        seen = set()
+        while True:
+            same = self._by_name[(entry.agent, entry.session_id)]
+            if len(same) > 1:
+                entry = max((self.live[key] for key in same), key=_precedence)
+            if entry.parent_id is None or entry.id in seen:
+                return entry
+            seen.add(entry.id)
+            parents = self._by_name.get((entry.agent, entry.parent_id))
+            if not parents:
+                return entry
+            entry = self.live[parents[0]]
+
+    def place(self, session: int) -> Tuple[int, Hashable]:
+        """The key of the session that answers for a session, and its conversation."""
+        known = self._places.get(session)
+        if known is None:
+            answer = self.answering(self.live[session])
+            known = self._places[session] = (answer.id, (answer.agent, answer.lineage or answer.session_id))
+        return known
+
+    def allowed(self, filters: Filters) -> Optional[AbstractSet[int]]:
+        """Keys of the sessions whose rows may answer; None when all may."""
+        if filters.empty:
+            return None
+        known = self._allowed.get(filters)
+        if known is None:
+            agents, since = frozenset(filters.agents), filters.since
+            passes = folder_test(filters)
+            known = set()
+            for entry in self.live.values():
+                if agents and entry.agent not in agents:
+                    continue
+                answer = self.live[self.place(entry.id)[0]]
+                if since is not None and (answer.updated_at is None or answer.updated_at < since):
+                    continue
+                if passes(answer.cwd):
+                    known.add(entry.id)
+            if len(self._allowed) > 16:
+                self._allowed.clear()
+            self._allowed[filters] = known
+        return known
+
+
+def _precedence(entry: Entry) -> Tuple[int, int, int]:
+    return entry.rank, entry.updated_at or 0, entry.id
