@@ -12,13 +12,16 @@ import threading
 import time
 from typing import IO
 
-from relay.client.faults import Unreachable
+from relay.client.deadline import Deadline
+from relay.client.faults import TimedOut, Unreachable
+from relay.client.streams import Completed
 
 STDERR_KEPT = 4096
 #: How long a command may take to end by itself once its stdin is closed, then once it is asked to, in seconds.
 _LEAVES_ALONE = 0.5
 _LEAVES_ASKED = 0.3
 _PIECE = 1 << 16
+_OUTPUT_KEPT = 1 << 20
 
 _open: set[CommandStreams] = set()
 
@@ -82,6 +85,11 @@ class CommandStreams:
     def flush(self) -> None:
         """Nothing is held back."""
 
+    def close_stdin(self) -> None:
+        """The command reads the end of its stdin."""
+        with self._writing, contextlib.suppress(OSError):
+            self._stdin.close()
+
     def exit_code(self, timeout: float) -> int | None:
         """See ``Streams``; a command that a signal ended has the code a shell would show (128 + signal)."""
         try:
@@ -104,8 +112,7 @@ class CommandStreams:
                 return
             self._closed = True
         os.write(self._waker, b"x")
-        with self._writing, contextlib.suppress(OSError):
-            self._stdin.close()
+        self.close_stdin()
         threading.Thread(target=self._end, name="relay-command-end", daemon=True).start()
 
     def _end(self, alone: float = _LEAVES_ALONE) -> None:
@@ -158,6 +165,27 @@ class CommandStreams:
             self._tail = (self._tail + data)[-STDERR_KEPT:]
         elif data is not None:
             self._stderr_open = False
+
+
+def run(command: tuple[str, ...] | str, timeout: float) -> Completed:
+    """Run ``command`` to its end, its stdin empty. Raises Unreachable, or TimedOut after ``timeout`` seconds."""
+    streams = CommandStreams(command)
+    deadline = Deadline(timeout)
+    alarm = threading.Timer(timeout, streams.close)
+    alarm.daemon = True
+    alarm.start()
+    output = bytearray()
+    try:
+        streams.close_stdin()
+        while piece := streams.read1(_PIECE):
+            output += piece[: _OUTPUT_KEPT - len(output)]
+        code = streams.exit_code(deadline.left())
+        if code is None or not deadline.left():
+            raise TimedOut("The command did not end in time. Try again, or give it longer with --timeout SECONDS.")
+        return Completed(code, bytes(output), streams.stderr_tail())
+    finally:
+        alarm.cancel()
+        streams.close()
 
 
 def _end_all() -> None:

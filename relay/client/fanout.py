@@ -55,15 +55,30 @@ Progress = Callable[[Outcome], None]
 
 
 class Merged(NamedTuple):
-    """A merged answer, and for people: why a host is not in it, by host id."""
+    """A merged answer, and why a host is not in it, by host id: the fault, or the reason it is unavailable for."""
 
     response: dict[str, Any]
     faults: dict[str, ClientFault]
+    reasons: dict[str, str]
+
+
+def outcome_of(host: Askable, question: Callable[[Any, float], dict[str, Any]], timeout: float) -> Outcome:
+    """What comes of putting ``question`` to one host, in this thread; never raises for a reason that is the host's."""
+    started = time.monotonic()
+    answer: dict[str, Any] | None = None
+    fault: ClientFault | None = None
+    try:
+        answer = question(host, timeout)
+    except ClientFault as raised:
+        fault = raised
+    except Exception as error:  # a fault of ours in one host's leg must not cost the others their answer
+        fault = ProtocolFault(f"Asking {host.name} failed inside ({type(error).__name__}).")
+    return Outcome(host.id, answer, fault, time.monotonic() - started)
 
 
 def ask(
-    hosts: Sequence[Askable],
-    question: Callable[[Askable, float], dict[str, Any]],
+    hosts: Sequence[Any],
+    question: Callable[[Any, float], dict[str, Any]],
     timeout: float,
     progress: Progress | None = None,
     at_once: int = AT_ONCE,
@@ -73,43 +88,48 @@ def ask(
     A host has ``timeout`` seconds from its start, whatever it does: then it is closed and its thread left behind.
     """
     waiting = deque(enumerate(hosts))
-    running: dict[int, tuple[Deadline, float]] = {}
+    running: dict[int, Deadline] = {}
     outcomes: dict[int, Outcome] = {}
-    answered: queue.SimpleQueue[tuple[int, dict[str, Any] | None, ClientFault | None]] = queue.SimpleQueue()
+    answered: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
 
     def run(place: int, host: Askable) -> None:
-        try:
-            answered.put((place, question(host, timeout), None))
-        except ClientFault as fault:
-            answered.put((place, None, fault))
-        except Exception as error:  # a fault of ours in one host's leg must not cost the others their answer
-            answered.put((place, None, ProtocolFault(f"Asking {host.name} failed inside ({type(error).__name__}).")))
+        answered.put((place, outcome_of(host, question, timeout)))
 
-    def settle(place: int, answer: dict[str, Any] | None, fault: ClientFault | None) -> None:
-        started = running.pop(place)[1]
-        outcomes[place] = Outcome(hosts[place].id, answer, fault, time.monotonic() - started)
+    def settle(place: int, outcome: Outcome) -> None:
+        del running[place]
+        outcomes[place] = outcome
         if progress:
-            progress(outcomes[place])
+            progress(outcome)
 
     while waiting or running:
         while waiting and len(running) < at_once:
             place, host = waiting.popleft()
-            running[place] = (Deadline(timeout), time.monotonic())
+            running[place] = Deadline(timeout)
             threading.Thread(target=run, args=(place, host), name=f"relay-ask-{host.id}", daemon=True).start()
         try:
-            place, answer, fault = answered.get(timeout=min(deadline.left() for deadline, _ in running.values()))
+            place, outcome = answered.get(timeout=min(deadline.left() for deadline in running.values()))
             if place in running:  # else it came too late
-                settle(place, answer, fault)
+                settle(place, outcome)
         except queue.Empty:
-            for place in [place for place, (deadline, _) in running.items() if not deadline.left()]:
+            for place in [place for place, deadline in running.items() if not deadline.left()]:
                 close_behind(hosts[place])
-                settle(place, None, TimedOut(f"{hosts[place].name} did not answer within {timeout:g} s."))
+                fault = TimedOut(f"{hosts[place].name} did not answer within {timeout:g} s.")
+                settle(place, Outcome(hosts[place].id, None, fault, timeout))
     return [outcomes[place] for place in range(len(hosts))]
 
 
-def close_behind(host: Askable) -> None:
-    """Close a host without waiting for it."""
-    threading.Thread(target=host.close, name=f"relay-close-{host.id}", daemon=True).start()
+def close_behind(host: Askable) -> threading.Thread:
+    """Close a host in a thread of its own, which is not waited for."""
+    thread = threading.Thread(target=host.close, name=f"relay-close-{host.id}", daemon=True)
+    thread.start()
+    return thread
+
+
+def close_all(hosts: Sequence[Askable], timeout: float = 1.0) -> None:
+    """Close every host at once, waiting at most ``timeout`` seconds in all."""
+    deadline = Deadline(timeout)
+    for thread in [close_behind(host) for host in hosts]:
+        thread.join(deadline.left())
 
 
 def search(
@@ -132,7 +152,7 @@ def search(
         try:
             cursors = {host_id: cursor or None for host_id, cursor in merge.decode_cursor(request.cursor).items()}
         except merge.MalformedCursor:
-            return Merged(malformed_cursor(), {})
+            return Merged(malformed_cursor(), {}, {})
     request = dataclasses.replace(request, sort="newest", debug=False)
     asked = [host for host in hosts if host.id in cursors]
     by_id = {host.id: host for host in asked}
@@ -176,7 +196,8 @@ def search(
         # What the host says now is what its cursor follows, also when its index moved in between.
         legs[place] = legs[place]._replace(response=_waited(before, outcome.answer))
         shown[place] = len(legs[place].hits)
-    return Merged(merge.page(legs, shown, kept, round((time.monotonic() - started) * 1000)), faults)
+    reasons = {leg.host_id: leg.response["reason"] for leg in legs if leg.response and "reason" in leg.response}
+    return Merged(merge.page(legs, shown, kept, round((time.monotonic() - started) * 1000)), faults, reasons)
 
 
 def _searched(host: Askable, request: SearchRequest, timeout: float) -> dict[str, Any]:

@@ -49,8 +49,10 @@ def find(config_folder: str, text: str) -> Host:
     for host in load(config_folder):
         if host.id == host_id:
             return host
-    raise UnknownHost(f"{host_id.label} is no configured host. Add it with `relay hosts add {host_id.label}`"
-                      + (f" or `relay-installer install {host_id.label}`." if host_id.kind == SSH else " -- COMMAND`."))
+    raise UnknownHost(
+        f"{host_id.label} is no configured host. Add it with `relay hosts add {host_id.label}`"
+        + (f" or `relay-installer install {host_id.label}`." if host_id.kind == SSH else " -- COMMAND`.")
+    )
 
 
 def add(config_folder: str, host: Host) -> bool:
@@ -174,5 +176,5 @@ def _broken(config_folder: str, what: str) -> HostsFileBroken:
     path = os.path.join(config_folder, FILE_NAME)
     home = os.path.expanduser("~")
     if path.startswith(home + os.sep):
-        path = "~" + path[len(home):]
+        path = "~" + path[len(home) :]
     return HostsFileBroken(f"{path} {what}. Correct it, or move it away and add the hosts anew.")

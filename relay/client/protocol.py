@@ -6,19 +6,16 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
 from typing import Any, NoReturn
 
 from relay.client.faults import AgentMissing, ConnectionLost, ProtocolFault, RemoteError, TimedOut
-from relay.client.streams import ByteReader, Streams
+from relay.client.streams import Streams
+from relay.rpc.framing import LINE_LIMIT, LineDecoder
+from relay.rpc.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
-#: The longest line that is kept, in bytes: a page of 100 hits is well below it.
-LINE_LIMIT = 2 << 20
-#: The longest line an agent takes.
-REQUEST_LIMIT = 1 << 20
 #: What a far side may write beside its answer to one call, in bytes.
 NOISE_LIMIT = 16 << 20
-METHOD_NOT_FOUND = -32601
 
 _PIECE = 1 << 16
 #: How long a command whose output ended may take to end itself, in seconds.
@@ -45,7 +42,9 @@ class JsonRpcClient:
         self._name = name
         self._remedy = remedy
         self._noise_limit = noise_limit
-        self._lines = _lines(streams.reader, line_limit)
+        self._decoder = LineDecoder(line_limit)
+        self._lines: deque[bytes | None] = deque()
+        self._dropped = False
         self._token = os.urandom(6).hex()
         self._calls = 0
         self._expired = False
@@ -58,7 +57,7 @@ class JsonRpcClient:
         self._calls += 1
         request_id = f"{self._token}-{self._calls}"
         frame = json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode("ascii")
-        if len(frame) >= REQUEST_LIMIT:
+        if len(frame) > LINE_LIMIT:
             raise ProtocolFault("The request is longer than 1 MiB, which no host takes. Shorten the query.")
         # The one way to end a read or a write that waits on a silent host is to close its streams.
         alarm = threading.Timer(max(0.0, timeout), self._expire)
@@ -92,65 +91,46 @@ class JsonRpcClient:
 
     def _response(self, request_id: str) -> dict[str, Any]:
         wanted = request_id.encode("ascii")
-        noise = 0
-        for line, size in self._lines:
-            # A line without our id is not worth parsing, however much of it there is.
-            response = _answer(line, request_id) if wanted in line else None
-            if response is not None:
-                return response
-            noise += size
-            if noise > self._noise_limit:
+        read = 0
+        while True:
+            while self._lines:
+                line = self._lines.popleft()
+                self._dropped = self._dropped or line is None
+                # A line without our id is not worth parsing, however much of it there is.
+                response = _answer(line, request_id) if line is not None and wanted in line else None
+                if response is not None:
+                    return response
+            if read > self._noise_limit:
                 raise ProtocolFault(
                     f"{self._name} wrote more than {self._noise_limit >> 20} MiB and no answer. Look at what its login "
                     f"shell prints: `relay hosts test {self._name}`."
                 )
+            piece = self._streams.reader.read1(_PIECE)
+            if not piece:
+                break
+            read += len(piece)
+            self._lines.extend(self._decoder.decode(piece))
+        if self._expired and self._dropped:
+            raise ProtocolFault(f"{self._name} gave no answer of at most 1 MiB. Ask for fewer hits with --limit.")
         if self._expired:
             raise TimedOut(f"{self._name} did not answer in time. Try again, or give it longer with --timeout SECONDS.")
-        return self._explain_end(wanted)
+        raise self._end()
 
-    def _explain_end(self, wanted: bytes) -> NoReturn:
+    def _end(self) -> AgentMissing | ConnectionLost:
+        """Why the far side ended without an answer."""
         code = self._streams.exit_code(_EXIT_WAIT)
-        said = self._streams.stderr_tail().lower()
-        if code in _NO_PROGRAM_CODES or (code not in (0, None) and any(words in said for words in _NO_PROGRAM_WORDS)):
-            raise AgentMissing(f"There is no agent on {self._name}. {self._remedy}")
+        if is_missing(code, self._streams.stderr_tail()):
+            return AgentMissing(f"There is no agent on {self._name}. {self._remedy}")
         ending = "" if code is None else f" (exit code {code})"
-        raise ConnectionLost(
+        return ConnectionLost(
             f"{self._name} ended before it answered{ending}. See what it says with `relay hosts test {self._name}`."
         )
 
 
-def _lines(reader: ByteReader, limit: int) -> Iterator[tuple[bytes, int]]:
-    """Each line with the number of bytes it stands for; a line over ``limit`` comes as pieces without content.
-
-    No more than ``limit`` bytes are ever held, and a last line that is not whole is none.
-    """
-    held = bytearray()
-    dropping = False
-    while True:
-        piece = reader.read1(_PIECE)
-        if not piece:
-            return
-        start = 0
-        while True:
-            end = piece.find(b"\n", start)
-            if end < 0:
-                break
-            size = len(held) + end + 1 - start
-            if dropping or size > limit + 1:
-                yield b"", size
-            else:
-                yield bytes(held) + piece[start:end], size
-            dropping = False
-            held = bytearray()
-            start = end + 1
-        if dropping:
-            yield b"", len(piece) - start
-        elif len(held) + len(piece) - start > limit:
-            dropping = True
-            yield b"", len(held) + len(piece) - start
-            held = bytearray()
-        else:
-            held += piece[start:]
+def is_missing(code: int | None, stderr: bytes) -> bool:
+    """Whether a command ended because there is no such program on the host, whatever shell says so."""
+    said = stderr.lower()
+    return code in _NO_PROGRAM_CODES or (code not in (0, None) and any(words in said for words in _NO_PROGRAM_WORDS))
 
 
 def _answer(line: bytes, request_id: str) -> dict[str, Any] | None:
@@ -185,7 +165,6 @@ def _raise_error(name: str, error: object) -> NoReturn:
 
 
 _MEANINGS = {
-    -32602: "{} refused the request as invalid (error {}). Check the filters; an older agent may not know one of them.",
-    -32603: "{} failed inside (error {}). Try again; `relay status --host` shows how it is doing.",
+    INVALID_PARAMS: "{} refused the request as invalid (error {}); an older agent may not know one of the filters.",
+    INTERNAL_ERROR: "{} failed inside (error {}). Try again; `relay status --host` shows how it is doing.",
 }
-

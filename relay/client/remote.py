@@ -21,15 +21,16 @@ TIMEOUT = 15.0
 class RemoteHost:
     """The agent of ``host``, started by the first question and kept for the next; a context manager.
 
-    ``interactive`` lets the connection ask for a password or a passphrase, on a terminal only. ``close()`` may be
-    called by any thread and ends a question that another one waits for.
+    ``interactive`` lets the connection ask for a password or a passphrase, on a terminal only; ``accept_new`` adds an
+    unknown host key. ``close()`` may be called by any thread and ends a question that another one waits for.
     """
 
-    def __init__(self, host: Host, *, interactive: bool = False) -> None:
+    def __init__(self, host: Host, *, interactive: bool = False, accept_new: bool = False) -> None:
         self.id = str(host.id)
         self.name = host.id.label
         self._host = host
         self._interactive = interactive
+        self._accept_new = accept_new
         self._connection: Connection | None = None
         self._client: JsonRpcClient | None = None
         self._closed = False
@@ -88,6 +89,8 @@ class RemoteHost:
         deadline = Deadline(timeout)
         if self._client is None:
             self._start(deadline)
+            if self._interactive:  # the time a person took over a passphrase is not the host's
+                deadline = Deadline(timeout)
         assert self._client is not None
         return self._client.call(method, params, deadline.left())
 
@@ -101,6 +104,7 @@ class RemoteHost:
                 self._host.id.name,
                 timeout=deadline.left(),
                 interactive=self._interactive,
+                accept_new=self._accept_new,
                 transport=self._host.transport,
             )
             self._keep(connection)

@@ -11,23 +11,43 @@ OUT = sys.stdout.buffer
 
 def hit(number, updated="2026-03-01T09:30:00.000Z", **fields):
     return {
-        "agent": "claude", "sessionId": f"session-{number}", "title": f"Session {number}", "cwd": "/src/app", "branch": "main",
-        "updatedAt": updated, "messageCount": 3, "score": 1.5, "source": {"presence": "present"},
-        "evidence": {"snippet": "the [[word]] here", "role": "user", "timestamp": updated}, **fields,
+        "agent": "claude",
+        "sessionId": f"session-{number}",
+        "title": f"Session {number}",
+        "cwd": "/src/app",
+        "branch": "main",
+        "updatedAt": updated,
+        "messageCount": 3,
+        "score": 1.5,
+        "source": {"presence": "present"},
+        "evidence": {"snippet": "the [[word]] here", "role": "user", "timestamp": updated},
+        **fields,
     }
 
 
 def results(hits, cursor=None):
     return {
-        "kind": "results", "hits": hits, "page": {"cursor": cursor, "hasMore": cursor is not None}, "generation": 7,
-        "truncated": {"candidates": False, "snippets": 0, "query": False, "freshness": False}, "durationMs": 2,
+        "kind": "results",
+        "hits": hits,
+        "page": {"cursor": cursor, "hasMore": cursor is not None},
+        "generation": 7,
+        "truncated": {"candidates": False, "snippets": 0, "query": False, "freshness": False},
+        "durationMs": 2,
     }
 
 
 def status(**fields):
     return {
-        "enabled": True, "phase": "current", "filesIndexed": 5, "filesDue": 0, "filesFailed": 1, "degradedRoots": [],
-        "lastReconcileAt": 1700000000000, "lastSweepCompletedAt": None, "generation": 7, **fields,
+        "enabled": True,
+        "phase": "current",
+        "filesIndexed": 5,
+        "filesDue": 0,
+        "filesFailed": 1,
+        "degradedRoots": [],
+        "lastReconcileAt": 1700000000000,
+        "lastSweepCompletedAt": None,
+        "generation": 7,
+        **fields,
     }
 
 
@@ -57,10 +77,21 @@ def answer(request, behaviour):
     if behaviour == "lying":
         return {**frame, "result": {"kind": "results", "hits": "all of them"}}
     if behaviour == "leaking":
-        return {**frame, "result": results([
-            hit(1, executionHostId="ssh:somebody", resumeCommand="rm -rf /", extra=1, title="\x1b]0;owned\x07\x1b[31mred",
-                source={"presence": "present", "filePath": "/home/secret/x.jsonl", "codexHome": "/home/secret"}),
-        ])}
+        return {
+            **frame,
+            "result": results(
+                [
+                    hit(
+                        1,
+                        executionHostId="ssh:somebody",
+                        resumeCommand="rm -rf /",
+                        extra=1,
+                        title="\x1b]0;owned\x07\x1b[31mred",
+                        source={"presence": "present", "filePath": "/home/secret/x.jsonl", "codexHome": "/home/secret"},
+                    ),
+                ]
+            ),
+        }
     if behaviour == "disabled":
         return {**frame, "result": {"kind": "unavailable", "reason": "disabled"}}
     if behaviour == "too-many":
@@ -75,7 +106,8 @@ def main(behaviour, *details):
     else:
         echo = False
     if behaviour == "noisy":
-        OUT.write(b"Welcome!\nstty: standard input: Inappropriate ioctl for device\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n\xff\xfe\n")
+        OUT.write(b"Welcome!\nstty: standard input: Inappropriate ioctl for device\n")
+        OUT.write(b'{"jsonrpc":"2.0","id":1,"result":3}\n\xff\xfe\n')
         OUT.write(b"x" * (5 << 20) + b"\n[]\n{}\n")
         OUT.flush()
     if behaviour == "not-found":

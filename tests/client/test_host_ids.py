@@ -34,8 +34,30 @@ def test_an_id_is_written_as_other_clients_write_it():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "all", "box", "LOCAL", "local ", "ssh", "ssh:", "SSH:box", "ssh:-oProxyCommand=x", "ssh:me@-x", "ssh:a b", "ssh:a%zz", "ssh:a%4",
-     "ssh:%ff", "runtime:", "runtime:%00", "runtime:a%0Ab", "runtime:%20a", "runtime:\x1b[31m", "http://box", "ssh:" + "x" * 600, "local:x"],
+    [
+        "",
+        "all",
+        "box",
+        "LOCAL",
+        "local ",
+        "ssh",
+        "ssh:",
+        "SSH:box",
+        "ssh:-oProxyCommand=x",
+        "ssh:me@-x",
+        "ssh:a b",
+        "ssh:a%zz",
+        "ssh:a%4",
+        "ssh:%ff",
+        "runtime:",
+        "runtime:%00",
+        "runtime:a%0Ab",
+        "runtime:%20a",
+        "runtime:\x1b[31m",
+        "http://box",
+        "ssh:" + "x" * 600,
+        "local:x",
+    ],
 )
 def test_any_other_text_is_refused(text):
     with pytest.raises(UnknownHost):

@@ -60,9 +60,21 @@ def test_what_a_newer_version_wrote_is_kept(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"{", b"[]", b"\xff", b"[" * 100000, b'{"ssh": []}', b'{"ssh": {"box": 1}}', b'{"ssh": {"-x": {}}}', b'{"ssh": {"a b": {}}}',
-     b'{"ssh": {"box": {"transport": "telnet"}}}', b'{"runtimes": {"pod": {}}}', b'{"runtimes": {"pod": {"command": []}}}',
-     b'{"runtimes": {"pod": {"command": [1]}}}', b'{"runtimes": {"pod": {"command": "a\\u0000"}}}'],
+    [
+        b"{",
+        b"[]",
+        b"\xff",
+        b"[" * 100000,
+        b'{"ssh": []}',
+        b'{"ssh": {"box": 1}}',
+        b'{"ssh": {"-x": {}}}',
+        b'{"ssh": {"a b": {}}}',
+        b'{"ssh": {"box": {"transport": "telnet"}}}',
+        b'{"runtimes": {"pod": {}}}',
+        b'{"runtimes": {"pod": {"command": []}}}',
+        b'{"runtimes": {"pod": {"command": [1]}}}',
+        b'{"runtimes": {"pod": {"command": "a\\u0000"}}}',
+    ],
 )
 def test_a_broken_file_is_named_and_left_alone(tmp_path, content):
     (tmp_path / "hosts.json").write_bytes(content)
