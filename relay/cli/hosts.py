@@ -1,0 +1,190 @@
+"""``relay hosts``: the machines that can be searched from here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from relay import paths
+from relay.cli import options, reach, render
+from relay.cli.options import FOUND, NO_ANSWER, NOTHING_FOUND
+from relay.cli.text import clean, line
+from relay.client import fanout, hosts_file
+from relay.client.host_ids import RUNTIME, SSH, HostId, parse
+from relay.client.hosts_file import TRANSPORTS, Host
+from relay.client.remote import TIMEOUT, RemoteHost
+
+HOST = options.HostType()
+
+
+@click.group(name="hosts")
+def command() -> None:
+    """The hosts that `relay search --host` knows.
+
+    They stand in hosts.json in $XDG_CONFIG_HOME/session-relay. `relay-installer install ssh:TARGET` adds a host too.
+    """
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+def list_hosts(as_json: bool) -> None:
+    """Show every configured host and how it is reached."""
+    render.open_stdout()
+    with reach.faults():
+        hosts = hosts_file.load(paths.config_folder())
+    if as_json:
+        click.echo(json.dumps([_entry(host) for host in hosts], indent=2 if sys.stdout.isatty() else None))
+        return
+    for text in render.table([("local", "this machine"), *((host.id.label, _route(host)) for host in hosts)]):
+        click.echo(text)
+
+
+@command.command(
+    "add",
+    epilog="""\b
+Examples:
+  relay hosts add ssh:box
+  relay hosts add ssh:me@box.example:2222 --transport openssh
+  relay hosts add runtime:gpu -- docker exec -i gpu relay serve
+  relay hosts add runtime:wsl --shell 'wsl -d Debian -- relay serve'
+""",
+)
+@click.argument("host")
+@click.argument("start", nargs=-1, metavar="[-- COMMAND…]")
+@click.option("--shell", metavar="LINE", help="A runtime's command as one line for /bin/sh, instead of COMMAND.")
+@click.option(
+    "--transport",
+    type=click.Choice(TRANSPORTS),
+    help="How an SSH host is reached: paramiko (the default), or the system's ssh program (openssh).",
+)
+def add_host(host: str, start: tuple[str, ...], shell: str | None, transport: str | None) -> None:
+    """Add a host, or change how it is reached.
+
+    HOST is ssh:TARGET, where TARGET is what you would give to ssh (or user@box:port), or runtime:NAME with the COMMAND
+    that starts `relay serve` in a container, a pod or a virtual machine, with its stdin and stdout.
+    """
+    host_id = _id(host)
+    if host_id.kind == SSH and (start or shell):
+        raise click.UsageError("An SSH host has no command: the agent's place is the same on every box.")
+    if host_id.kind == RUNTIME and transport:
+        raise click.UsageError("--transport is for SSH hosts.")
+    if host_id.kind == RUNTIME and bool(start) == bool(shell and shell.strip()):
+        raise click.UsageError(f"A runtime needs its command, in one way: relay hosts add {host_id.label} -- COMMAND…")
+    with reach.faults():
+        added = Host(host_id, command=start or shell, transport=transport)
+        changed = hosts_file.add(paths.config_folder(), added)
+    click.echo(f"{'Added' if changed else 'Known already:'} {host_id.label}")
+
+
+@command.command("remove")
+@click.argument("hosts", nargs=-1, required=True, type=HOST, metavar="HOST…")
+def remove_hosts(hosts: tuple[str, ...]) -> None:
+    """Forget hosts. What is installed on them stays: see `relay-installer uninstall`."""
+    missing = 0
+    for host_id in [_id(text) for text in hosts]:
+        with reach.faults():
+            removed = hosts_file.remove(paths.config_folder(), host_id)
+        missing += not removed
+        click.echo(f"Removed {host_id.label}" if removed else f"{host_id.label} was not there", err=not removed)
+    sys.exit(NOTHING_FOUND if missing else FOUND)
+
+
+@command.command("test")
+@click.argument("hosts", nargs=-1, type=HOST, metavar="[HOST…]")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 3600),
+    default=TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a host may take.",
+)
+@click.option("--accept-new", is_flag=True, help="Add a host key that is not known; a changed one is never accepted.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the end of what the host wrote to stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
+def test_hosts(hosts: tuple[str, ...], timeout: float, accept_new: bool, verbose: bool, as_json: bool) -> None:
+    """Connect to hosts (all of them, when none is named), start their agents and ask how they are.
+
+    Exits with 4 when one of them gave no answer.
+    """
+    style = render.open_stdout()
+    with reach.faults():
+        config = paths.config_folder()
+        chosen = [hosts_file.find(config, text) for text in dict.fromkeys(hosts)] if hosts else hosts_file.load(config)
+    remotes = [RemoteHost(host, interactive=len(chosen) == 1, accept_new=accept_new) for host in chosen]
+    from relay.cli.progress import HostProgress
+
+    if len(remotes) == 1:
+        # A person may be asked for a passphrase and takes their time, so no clock runs around the whole of it.
+        outcomes = [_alone(remotes[0], timeout)]
+    else:
+        with HostProgress([remote.id for remote in remotes]) as progress:
+            outcomes = fanout.ask(remotes, lambda remote, limit: remote.status(limit), timeout, progress)
+    said = {remote.id: remote.stderr() for remote in remotes} if verbose else {}
+    fanout.close_all(remotes)
+    if as_json:
+        click.echo(json.dumps([_tested(outcome) for outcome in outcomes], indent=2 if sys.stdout.isatty() else None))
+    else:
+        _show_tested(outcomes, said, style)
+    sys.exit(NO_ANSWER if any(outcome.fault for outcome in outcomes) else FOUND)
+
+
+def _alone(remote: RemoteHost, timeout: float) -> fanout.Outcome:
+    return fanout.outcome_of(remote, lambda host, limit: host.status(limit), timeout)
+
+
+def _tested(outcome: fanout.Outcome) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "executionHostId": outcome.host_id,
+        "ok": outcome.fault is None,
+        "seconds": round(outcome.seconds, 3),
+    }
+    if outcome.fault:
+        entry.update(fault=type(outcome.fault).__name__, message=clean(str(outcome.fault)))
+    elif outcome.answer:
+        entry["enabled"] = outcome.answer["enabled"]
+    return entry
+
+
+def _show_tested(outcomes: Sequence[fanout.Outcome], said: dict[str, bytes], style: render.Style) -> None:
+    if not outcomes:
+        click.echo("No host is configured. Add one: relay hosts add ssh:TARGET", err=True)
+    for outcome in outcomes:
+        label = render.host_label(outcome.host_id)
+        if outcome.fault:
+            failed = style.paint("no answer", render.WARN)
+            click.echo(f"{label}: {failed} ({outcome.seconds:.1f} s). {clean(str(outcome.fault))}")
+        elif outcome.answer:
+            click.echo(f"{label}: answers ({outcome.seconds:.1f} s); search is {render.state(outcome.answer)}")
+            if not outcome.answer["enabled"]:
+                click.echo(f"   {render.unavailable('disabled', label)}")
+        for text in said.get(outcome.host_id, b"").decode("utf-8", "replace").splitlines():
+            click.echo(f"   stderr: {line(text)}")
+
+
+def _id(text: str) -> HostId:
+    with reach.faults():
+        host_id = parse(text)
+    if host_id.kind not in (SSH, RUNTIME):
+        raise click.UsageError("This machine is always there, as `local`.")
+    return host_id
+
+
+def _entry(host: Host) -> dict[str, Any]:
+    entry: dict[str, Any] = {"executionHostId": str(host.id)}
+    if host.command:
+        entry["command"] = host.command if isinstance(host.command, str) else list(host.command)
+    if host.id.kind == SSH:
+        entry["transport"] = host.transport or TRANSPORTS[0]
+    return entry
+
+
+def _route(host: Host) -> str:
+    if host.id.kind == SSH:
+        return "SSH" if host.transport in (None, TRANSPORTS[0]) else f"SSH, by the system's ssh ({host.transport})"
+    return line(host.command if isinstance(host.command, str) else shlex.join(host.command or ()), 200)
