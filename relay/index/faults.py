@@ -21,6 +21,10 @@ class IndexDamaged(IndexUnavailable):
     """The file is no database of ours any more; the writer sets it aside and builds a new one."""
 
 
+class IndexForeign(IndexUnavailable):
+    """The file is no index of this version; the writer sets it aside and builds a new one."""
+
+
 class IndexUnwritable(IndexFault):
     """Nothing can be written now (disk full, read-only folder, I/O error); it is tried again by itself."""
 
@@ -30,7 +34,7 @@ class NotOwner(IndexFault):
 
 
 #: SQLite says these when the bytes of the file are wrong.
-_DAMAGE = ("malformed", "not a database", "corrupt", "no such table", "no such column", "has no column", "vtable constructor")
+_DAMAGE = ("malformed", "not a database", "corrupt", "no such table", "no such column", "vtable constructor")
 #: And these when the file cannot take what is written.
 _UNWRITABLE = ("full", "readonly", "read-only", "disk i/o", "unable to open", "locked")
 

@@ -6,10 +6,18 @@ import contextlib
 import os
 import sqlite3
 import uuid
-from typing import Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 from urllib.parse import quote
 
-from relay.index.faults import IndexDamaged, IndexFault, IndexUnavailable, IndexUnwritable, is_damage, translated
+from relay.index.faults import (
+    IndexDamaged,
+    IndexFault,
+    IndexForeign,
+    IndexUnavailable,
+    IndexUnwritable,
+    is_damage,
+    translated,
+)
 
 FILE_NAME = "index.db"
 
@@ -21,7 +29,7 @@ APPLICATION_ID = 0x52454C59
 SCHEMA_VERSION = 1
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
-#: What a file that was set aside is called: a damaged one goes when the new index is whole, the others wait for a person.
+#: What a file that was set aside is called: a damaged one goes when the new index is whole, the other stays.
 DAMAGED, FOREIGN = ".damaged", ".other-version"
 
 #: Seconds a statement waits for another process's lock.
@@ -66,7 +74,11 @@ def open_for_reading(path: str) -> sqlite3.Connection:
             break
         try:
             connection = sqlite3.connect(
-                f"file:{quote(path)}?{mode}", uri=True, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+                f"file:{quote(path)}?{mode}",
+                uri=True,
+                timeout=BUSY_TIMEOUT,
+                isolation_level=None,
+                check_same_thread=False,
             )
         except sqlite3.Error as error:
             failure = error
@@ -88,10 +100,10 @@ def open_for_reading(path: str) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection) -> str:
-    """The file's incarnation. Raises IndexUnavailable when it is not an index of this version."""
+    """The file's incarnation. Raises IndexForeign, IndexDamaged."""
     application, version = header(connection)
     if application != APPLICATION_ID or version != SCHEMA_VERSION:
-        raise IndexUnavailable("The index is of another version; it is being rebuilt.")
+        raise IndexForeign("The index is of another version; it is being rebuilt.")
     row = connection.execute("SELECT value FROM meta WHERE name = 'incarnation'").fetchone()
     if row is None:
         raise IndexDamaged("The index has lost its identity; it is being rebuilt.")
@@ -133,6 +145,8 @@ class OpenIndex:
         self.journal_mode = str(self.connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
         self.identity = file_identity(path)
         self.incarnation = ""
+        #: Whether this file takes the place of one that was set aside.
+        self.rebuilt = False
 
     def replaced(self) -> bool:
         """Whether another file (or none) stands at the path now."""
@@ -163,15 +177,19 @@ def open_for_writing(path: str) -> OpenIndex:
     """
     try:
         _prepare_folder(os.path.dirname(path))
-        for suffix in (DAMAGED, FOREIGN):
-            try:
-                return _open(path)
-            except (sqlite3.DatabaseError, IndexDamaged, IndexUnavailable) as error:
-                if isinstance(error, sqlite3.Error) and not is_damage(error):
-                    raise
-                damaged = isinstance(error, (sqlite3.Error, IndexDamaged))
-                set_aside(path, DAMAGED if damaged else FOREIGN)
-        return _open(path)
+        try:
+            return _open(path)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            set_aside(path, DAMAGED)
+        except IndexDamaged:
+            set_aside(path, DAMAGED)
+        except IndexForeign:
+            set_aside(path, FOREIGN)
+        index = _open(path)
+        index.rebuilt = True
+        return index
     except sqlite3.Error as error:
         raise translated(error) from error
     except OSError as error:
@@ -241,7 +259,8 @@ def _create(index: OpenIndex) -> None:
 
     with _sqlite_errors(), index.database.transaction("IMMEDIATE"):
         for table in TABLES:
-            type(table._schema)(table, index.database).create_all()
+            schema: Any = table
+            type(schema._schema)(table, index.database).create_all()
         values = (("incarnation", uuid.uuid4().hex), ("generation", "0"), ("pruned", "0"))
         Meta.insert_many(values, fields=[Meta.name, Meta.value]).execute(index.database)
         index.database.pragma("application_id", APPLICATION_ID, permanent=False)

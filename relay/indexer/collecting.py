@@ -1,0 +1,54 @@
+"""Gathering what a reader says into slices of rows, with replaced and rewound messages already folded."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, Iterator, List, Optional
+
+from relay.index.rows import Row, rows
+from relay.transcripts.types import Event, Message, Rewind
+
+#: Bytes of an append-only file, and characters of any text, that are read before rows are written.
+SLICE = 4 << 20
+
+
+class Slice:
+    """Messages of one session between two points of a transcript. Plain data: it can be made in another process."""
+
+    __slots__ = ("characters", "messages", "rewind")
+
+    def __init__(self) -> None:
+        self.messages: Dict[int, Message] = {}
+        #: Everything stored at or after this place goes before the messages are added.
+        self.rewind: Optional[int] = None
+        self.characters = 0
+
+    def add(self, event: Event) -> None:
+        """Take one event of the reader."""
+        seq = event.seq
+        if isinstance(event, Rewind):
+            for later in [known for known in self.messages if known >= seq]:
+                del self.messages[later]
+            if self.rewind is None or seq < self.rewind:
+                self.rewind = seq
+            return
+        self.messages[seq] = event
+        self.characters += len(event.text)
+
+    def rows(self) -> List[Row]:
+        """The rows in the order of their messages."""
+        messages = self.messages
+        return [row for seq in sorted(messages) for row in rows(messages[seq])]
+
+    def __bool__(self) -> bool:
+        return bool(self.messages) or self.rewind is not None
+
+
+def slices(events: Iterable[Event]) -> Iterator[Slice]:
+    """All events of one session in slices of about ``SLICE`` characters; at least one, which may be empty."""
+    piece = Slice()
+    for event in events:
+        if piece.characters >= SLICE:
+            yield piece
+            piece = Slice()
+        piece.add(event)
+    yield piece

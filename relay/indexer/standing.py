@@ -1,0 +1,71 @@
+"""How the index stands: the contract's status, from what the database says and what its writer is doing."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import sys
+from typing import Any, Dict, Optional, Set
+
+from relay.index import opening
+from relay.index.faults import IndexUnavailable
+from relay.indexer import channel
+
+IDLE, INDEXING, CURRENT, DEGRADED, CLOSED = "idle", "indexing", "current", "degraded", "closed"
+
+
+def stored(path: str) -> Dict[str, Any]:
+    """Counts, generation and times as committed; zeros and nulls when the index cannot be read."""
+    status: Dict[str, Any] = {
+        "filesIndexed": 0,
+        "filesFailed": 0,
+        "generation": 0,
+        "lastReconcileAt": None,
+        "lastSweepCompletedAt": None,
+    }
+    try:
+        with contextlib.closing(opening.open_for_reading(path)) as connection:
+            meta = dict(connection.execute("SELECT name, value FROM meta WHERE name NOT LIKE 'mount:%'"))
+            total, failed = connection.execute("SELECT count(*), count(failure) FROM sources").fetchone()
+    except (IndexUnavailable, sqlite3.Error):
+        return status
+    status["filesIndexed"] = total - failed
+    status["filesFailed"] = failed
+    status["generation"] = int(meta.get("generation", "0"))
+    status["lastReconcileAt"] = _time(meta.get("last_reconcile"))
+    status["lastSweepCompletedAt"] = _time(meta.get("last_sweep"))
+    return status
+
+
+def _time(value: Optional[str]) -> Optional[int]:
+    return int(value) if value else None
+
+
+def of_writer(state_folder: str) -> Dict[str, Any]:
+    """The phase, what is due and the degraded roots as the writer (another process) tells; idle without one."""
+    try:
+        answer = channel.ask(state_folder, "status")
+    except TimeoutError:
+        answer = None
+    if answer is None:
+        return {"phase": IDLE, "filesDue": 0, "degradedRoots": []}
+    return answer
+
+
+def is_readable(path: str) -> bool:
+    """Whether searches can use the index: it opens, and is not one that is being rebuilt after damage."""
+    try:
+        with contextlib.closing(opening.open_for_reading(path)) as connection:
+            return connection.execute("SELECT 1 FROM meta WHERE name = 'rebuilding'").fetchone() is None
+    except (IndexUnavailable, sqlite3.Error):
+        return False
+
+
+_warned: Set[str] = set()
+
+
+def warn(message: str) -> None:
+    """Say something on stderr, once in the life of the process; no path in it, since stderr may leave the host."""
+    if message not in _warned:
+        _warned.add(message)
+        print(f"relay: {message}", file=sys.stderr, flush=True)
