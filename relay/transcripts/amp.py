@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional
 from urllib.parse import unquote, urlsplit
 
 from relay.transcripts import content, documents, resume, times, whole
 from relay.transcripts.anthropic import Blocks
-from relay.transcripts.fold import mapping, text_or_none
+from relay.transcripts.fold import items, mapping, text_or_none
 from relay.transcripts.types import Event, Session, Source, Transcript
 
 
@@ -40,7 +40,7 @@ class _Thread(Blocks):
         self.name = head["title"] if isinstance(head.get("title"), str) else ""
         self.saw(head.get("created"))
         self.cwd = _folder(head)
-        ends = [self.saw(mapping(trace).get("endTime")) for trace in _list(mapping(head.get("meta")).get("traces"))]
+        ends = [self.saw(mapping(trace).get("endTime")) for trace in items(mapping(head.get("meta")).get("traces"))]
         known = [end for end in ends if end is not None]
         if known:
             self.updated = max(known)
@@ -72,13 +72,9 @@ class _Thread(Blocks):
         return resume.command("amp", "threads", "continue", self.id)
 
 
-def _list(value: Any) -> List[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _folder(head: Mapping[str, Any]) -> Optional[str]:
     """The first working tree's folder, from its ``file:`` address."""
-    for tree in _list(mapping(mapping(head.get("env")).get("initial")).get("trees"))[:1]:
+    for tree in items(mapping(mapping(head.get("env")).get("initial")).get("trees"))[:1]:
         address = mapping(tree).get("uri")
         if isinstance(address, str):
             parts = urlsplit(address)

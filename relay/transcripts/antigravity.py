@@ -8,7 +8,7 @@ import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, jsonl, titles, tool_calls, whole
-from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Source, Transcript, Unreadable
 
 _REQUEST = re.compile(r"<USER_REQUEST>(.*?)(?:</USER_REQUEST>|\Z)", re.DOTALL)
@@ -67,7 +67,7 @@ class _Steps(_Conversation):
         if kind == "USER_INPUT":
             yield from self.user(text, at)
         elif kind == "PLANNER_RESPONSE":
-            calls = [_plain_arguments(call) for call in record.get("tool_calls") or () if isinstance(call, dict)]
+            calls = [_plain_arguments(call) for call in items(record.get("tool_calls")) if isinstance(call, dict)]
             self.cwd = self.cwd or _working_folder(calls)
             yield from self.assistant(text, list(tool_calls.calls(calls)), at)
         elif kind in _SILENT:
@@ -116,7 +116,7 @@ def _exported(path: str) -> Iterator[Mapping[str, Any]]:
             messages = [value] if name == "messages" else None
             if name in ("id", "title"):
                 head[name] = value
-        for message in messages if isinstance(messages, list) else ():
+        for message in items(messages):
             found = True
             if isinstance(message, dict):
                 yield message

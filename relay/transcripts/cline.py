@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 from relay.transcripts import content, documents, titles, whole
 from relay.transcripts.anthropic import Blocks
 from relay.transcripts.cline_session import read_session
-from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Session, Source, Transcript
 
 _SHOWN = ("ui_messages.json", "claude_messages.json")
@@ -75,7 +75,7 @@ class _Shown(Fold):
         text = content.text_of(record.get("text"))
         first = self.seq == 0 and kind in ("text", "task")
         if first or kind in ("user_feedback", "task"):
-            notes = [content.image(None, url) for url in record.get("images") or () if isinstance(url, str)]
+            notes = [content.image(None, url) for url in items(record.get("images")) if isinstance(url, str)]
             text = "\n".join([text.strip(), *notes]).strip()
             if text:
                 self.count += 1

@@ -21,7 +21,7 @@ _SLASH = re.compile(r"""slash=["']/?([^"']+)["']""")
 def read_session(source: Source) -> Iterator[Transcript]:
     """One agent of a session: the one that leads it, or one it started. Raises Unreadable, OSError."""
     yield from whole.transcripts(
-        lambda: _Agent(source), lambda: _records(source.path), lambda fold, session: _describe(source, session)
+        lambda: _Agent(source), lambda: _records(source.path), lambda _, session: _describe(source, session)
     )
 
 

@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 import re
-from typing import Any, BinaryIO, Dict, Iterator, List, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, Tuple
 
 from relay.transcripts.types import Unreadable
 
@@ -20,6 +20,8 @@ _TORN = 16
 
 _decode = json.JSONDecoder(strict=False).raw_decode
 _blank = re.compile(r"[ \t\r\n]*")
+#: Nothing but what a number may go on with, up to the end of what was read.
+_number_goes_on = re.compile(r"[0-9.eE+-]*\Z")
 
 
 def members(path: str, *streamed: str) -> Iterator[Tuple[str, Any]]:
@@ -64,12 +66,6 @@ def sidecar_object(path: str) -> Dict[str, Any]:
     """``sidecar`` for a file that should hold an object; empty when it does not."""
     value = sidecar(path)
     return value if isinstance(value, dict) else {}
-
-
-def sidecar_list(path: str) -> List[Any]:
-    """``sidecar`` for a file that should hold an array; empty when it does not."""
-    value = sidecar(path)
-    return value if isinstance(value, list) else []
 
 
 def _object(scanner: "_Scanner", streamed: Tuple[str, ...]) -> Iterator[Tuple[str, Any]]:
@@ -146,7 +142,7 @@ class _Scanner:
             except (ValueError, RecursionError):
                 raise Unreadable("The document holds a value that cannot be decoded.") from None
             else:
-                if end < len(self._text) or self._ended:  # a number at the very end may go on
+                if self._ended or not _number_goes_on.match(self._text, end):
                     self._at = end
                     return value
             self._read_on()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Mapping, Optional
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
 
 from relay.transcripts import content, times, titles
-from relay.transcripts.types import Event, Message, Session, Source
+from relay.transcripts.types import Event, Message, Rewind, Session, Source
 
 
 class Fold:
@@ -22,9 +22,11 @@ class Fold:
         self.unknown = 0
         self.seq = 0
         self.count = 0
+        self.began = False
         self.id = ""
         self.name = ""
         self.prompt = ""
+        self.prompt_seq = 0
         self.cwd: Optional[str] = None
         self.branch: Optional[str] = None
         self.created: Optional[int] = None
@@ -65,10 +67,20 @@ class Fold:
         """Takes what a person typed as the title while there is none."""
         if not self.prompt:
             self.prompt = titles.title(text)
+            self.prompt_seq = self.seq
+
+    def rewind(self, seq: int, count: int) -> Rewind:
+        """Goes back to where the next message was the ``seq``-th and ``count`` of them counted."""
+        if self.prompt and seq <= self.prompt_seq:
+            self.prompt = ""
+        # A session that had something to show stays one, though all of it be undone.
+        self.began = self.began or self.count > 0
+        self.seq, self.count = seq, count
+        return Rewind(seq)
 
     def session(self) -> Optional[Session]:
         """The head of the session, or None while nothing was said in it."""
-        if self.count == 0:
+        if not self.began and not self.count:
             return None
         session_id = content.clean(self.id)
         return Session(
@@ -97,3 +109,8 @@ def text_or_none(value: Any) -> Optional[str]:
 def mapping(value: Any) -> Mapping[str, Any]:
     """``value`` when it is an object, else an empty one: a drifted format never breaks a reader."""
     return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> Sequence[Any]:
+    """``value`` when it is an array, else an empty one."""
+    return value if isinstance(value, list) else ()

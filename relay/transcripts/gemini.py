@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional
 
 from relay.transcripts import content, documents, jsonl, resume, times, titles, tool_calls, whole
-from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Session, Source, Transcript, Unreadable
 
 _INJECTED = titles.blocks("session_context", "hook_context")
@@ -64,7 +63,7 @@ class Chat(Fold):
             yield from self._user(record, parts, at)
         elif kind in ("gemini", "model", "assistant"):
             text = content.text_of(_spoken(parts))
-            calls = [call for call in record.get("toolCalls") or () if isinstance(call, dict)]
+            calls = [call for call in items(record.get("toolCalls")) if isinstance(call, dict)]
             if text.strip():
                 yield self.message(ASSISTANT, text, at)
             inline = list(_functions(parts))
@@ -125,10 +124,10 @@ class Chat(Fold):
 
 
 class _Place(NamedTuple):
-    """Where a message's last version stands: a line's offset, which record from there, the place in a ``$set`` list."""
+    """Where a message's last version stands: an offset in front of its record, its id, the place in a ``$set`` list."""
 
     offset: int
-    nth: int
+    name: Optional[str]
     item: int = -1
 
 
@@ -137,49 +136,48 @@ def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
     order: Dict[str, _Place] = {}
     head: Dict[str, Any] = {}
     with open(path, "rb") as file:
-        for place, record in _placed(file):
-            rewind, changes = record.get("$rewindTo"), record.get("$set")
+        lines = jsonl.Lines(file)
+        offset = 0
+        for number, record in enumerate(lines):
+            rewind, changes, name = record.get("$rewindTo"), record.get("$set"), record.get("id")
             if isinstance(rewind, str):
                 _rewind(order, rewind)
-            elif isinstance(record.get("id"), str) or isinstance(record.get("type"), str):
-                # The same id again: replaced where it first stood.
-                order[str(record.get("id") or f"{place.offset}/{place.nth}")] = place
+            elif isinstance(name, str):
+                order[name] = _Place(offset, name)  # again: replaced where it first stood
             elif isinstance(changes, dict):
-                head.update((name, value) for name, value in changes.items() if name != "messages")
+                head.update((field, value) for field, value in changes.items() if field != "messages")
                 if isinstance(changes.get("messages"), list):
                     order = {
-                        str(mapping(message).get("id") or f"{place.offset}/{item}"): place._replace(item=item)
+                        str(mapping(message).get("id") or f"#{number}/{item}"): _Place(offset, None, item)
                         for item, message in enumerate(changes["messages"])
                     }
+            elif isinstance(record.get("type"), str):
+                order[f"#{number}"] = _Place(offset, None)
             elif "sessionId" in record or "projectHash" in record:
                 head.update(record)
             else:
                 yield record  # nothing known; the fold counts it
-        held: Optional[_Place] = None
-        source: Mapping[str, Any] = {}
+            offset = lines.offset
+        held, source = -1, {}
         for place in order.values():
-            if held is None or place[:2] != held[:2]:  # the messages of one list come from one line
-                source, held = _at(file, place), place
-            message = source
-            if place.item >= 0:
-                listed = mapping(source.get("$set")).get("messages")
-                message = mapping(listed[place.item]) if isinstance(listed, list) and place.item < len(listed) else {}
-            if message:
-                yield message
+            if place.item < 0 or place.offset != held:  # the messages of one list come from one line
+                source, held = _at(file, place), place.offset
+            if place.item < 0:
+                yield source
+            else:
+                listed = items(mapping(source.get("$set")).get("messages"))
+                yield mapping(listed[place.item]) if place.item < len(listed) else {}
     yield {"$head": head}
 
 
-def _placed(file: BinaryIO) -> Iterator[Tuple[_Place, Dict[str, Any]]]:
-    lines = jsonl.Lines(file)
-    offset, nth = 0, 0
-    for record in lines:
-        yield _Place(offset, nth), record
-        offset, nth = (lines.offset, 0) if lines.offset != offset else (offset, nth + 1)
-
-
 def _at(file: BinaryIO, place: _Place) -> Dict[str, Any]:
+    """The record at a place: the first from its offset on that can be meant, since a line may hold several."""
     file.seek(place.offset)
-    return next(itertools.islice(jsonl.Lines(file, place.offset), place.nth, None), {})
+    for record in jsonl.Lines(file, place.offset):
+        changed = isinstance(mapping(record.get("$set")).get("messages"), list)
+        if record.get("id") == place.name and changed == (place.item >= 0):
+            return record
+    return {}
 
 
 def _rewind(order: Dict[str, _Place], name: str) -> None:
@@ -241,7 +239,7 @@ def folder_of_project(source: Source, head: Mapping[str, Any]) -> Optional[str]:
     for path, slug in projects.items():
         if slug == project:
             return text_or_none(path)
-    added = [path for path in head.get("directories") or () if isinstance(path, str)]
+    added = [path for path in items(head.get("directories")) if isinstance(path, str)]
     trusted = documents.sidecar_object(os.path.join(source.home, "trustedFolders.json"))
     wanted = (project, head.get("projectHash"))
     for path in [*projects, *added, *trusted]:

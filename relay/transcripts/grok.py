@@ -9,7 +9,7 @@ from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional
 from urllib.parse import unquote
 
 from relay.transcripts import content, documents, forks, jsonl, resume, times, titles, tool_calls, whole
-from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Session, Source, Transcript
 
 _QUERY = re.compile(r"<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
@@ -171,7 +171,7 @@ class _Build(Fold):
                 yield self.message(TOOL, text, at)
         elif kind == "tool_call_update":
             text = content.output_text(update.get("rawOutput")) or content.output_text(
-                [mapping(part).get("content") for part in update.get("content") or () if isinstance(part, dict)]
+                [mapping(part).get("content") for part in items(update.get("content")) if isinstance(part, dict)]
             )
             if text and update.get("status") in ("completed", "failed", None):
                 self.told.add(("result", call))
@@ -203,7 +203,7 @@ class _Build(Fold):
                 yield from self._fresh(USER, content.text_of(row.get("content")))
         elif kind == "assistant":
             text = content.text_of(row.get("content"))
-            calls = [call for call in row.get("tool_calls") or () if isinstance(call, dict)]
+            calls = [call for call in items(row.get("tool_calls")) if isinstance(call, dict)]
             if text.strip():
                 yield from self._fresh(ASSISTANT, text)
             elif calls and ("call", str(calls[0].get("id"))) not in self.told:

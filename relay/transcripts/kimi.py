@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, jsonl, resume, titles, tool_calls, whole
-from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Message, Rewind, Session, Source, Transcript
 
 #: A command of the program, not something said to the model: ``/compact``, ``/skill:review now``; no path.
@@ -260,7 +260,7 @@ def _describe(source: Source, session: Session) -> None:
     if name:
         session.title = name
     wanted = _work_folder(source)
-    for entry in documents.sidecar_object(os.path.join(source.home, "kimi.json")).get("work_dirs") or ():
+    for entry in items(documents.sidecar_object(os.path.join(source.home, "kimi.json")).get("work_dirs")):
         path = mapping(entry).get("path")
         if isinstance(path, str):
             digest = hashlib.md5(path.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()

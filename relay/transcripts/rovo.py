@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, resume, times, titles, tool_calls, whole
-from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Session, Source, Transcript
 
 _PROMPT, _REPLY, _CALLS, _RESULTS, _SILENT = (
@@ -45,7 +45,7 @@ class _Run(Fold):
             self.unknown += 1
         spoken: List[str] = []
         tools: List[Any] = []
-        for part in record["parts"] if isinstance(record["parts"], list) else ():
+        for part in items(record["parts"]):
             part = mapping(part)
             kind, then = part.get("part_kind"), self.saw(part.get("timestamp")) or at
             if kind in _PROMPT:

@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Iterator, List, Mapping, Optional
+from array import array
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, TypeVar
 
-from relay.transcripts.fold import Fold
-from relay.transcripts.types import Event, Message, Session, Transcript
+from relay.transcripts.types import AppendReader, Event, Message, Rewind, Session, Transcript
+
+F = TypeVar("F", bound=AppendReader)
 
 #: Characters of messages that are kept from the first time over; beyond them the records are read again.
 _KEPT = 2 << 20
+#: Stands for a place that nothing was said at.
+_NOTHING = (1 << 64) - 1
 
 
 def transcripts(
-    start: Callable[[], Fold],
+    start: Callable[[], F],
     records: Callable[[], Iterable[Mapping[str, Any]]],
-    finish: Optional[Callable[[Fold, Session], None]] = None,
+    finish: Optional[Callable[[F, Session], None]] = None,
 ) -> Iterator[Transcript]:
     """The one session that the fold made by ``start`` finds in ``records``, or nothing when nobody said anything.
 
-    The fold must not rewind. ``finish`` may correct the head by what stands outside the records.
+    ``records()`` is gone through twice when the session is long: for its head and for which events stay, then, as
+    the messages are taken, for their text. ``finish`` may correct the head by what stands outside the records.
     """
     fold = start()
-    kept: List[Message] = []
+    last = array("Q")  # by the message's place: the number of the event that has the last word there
+    kept: Dict[int, Message] = {}
     size = 0
-    for event in _events(fold, records()):
-        if size <= _KEPT and isinstance(event, Message):
-            kept.append(event)
-            size += len(event.text) + 64
+    for number, event in enumerate(_events(fold, records())):
+        if isinstance(event, Rewind):
+            del last[event.seq :]
+            for seq in [seq for seq in kept if seq >= event.seq]:
+                del kept[seq]
+            continue
+        while len(last) <= event.seq:
+            last.append(_NOTHING)
+        last[event.seq] = number
+        size += len(event.text) + 64
+        if size <= _KEPT:
+            kept[event.seq] = event
+        else:
+            kept.clear()
     session = fold.session()
     if session is None:
         return
     if finish is not None:
         finish(fold, session)
-    messages: Iterable[Message] = kept
-    if size > _KEPT:
-        del kept[:]
-        messages = (event for event in _events(start(), records()) if isinstance(event, Message))
+    messages = iter(kept.values()) if size <= _KEPT else _again(start(), records(), last)
     yield Transcript(session, messages, fold.unknown)
 
 
-def _events(fold: Fold, records: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
+def _again(fold: AppendReader, records: Iterable[Mapping[str, Any]], last: "array[int]") -> Iterator[Message]:
+    for number, event in enumerate(_events(fold, records)):
+        if isinstance(event, Message) and event.seq < len(last) and last[event.seq] == number:
+            yield event
+
+
+def _events(fold: AppendReader, records: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
     for record in records:
         try:
             events = list(fold.feed(record))
