@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Callable, NamedTuple, Optional
 
-from relay.index import opening, upkeep
+from relay.index import opening
 from relay.index.faults import IndexDamaged, NotOwner
 from relay.index.ownership import Ownership
 from relay.indexer import channel

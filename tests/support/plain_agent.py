@@ -14,7 +14,7 @@ HERE = "tests.support.plain_agent"
 
 
 class Lines:
-    """Append: ``{"say": TEXT}``, with optional ``role``, ``at`` (ms), ``seq``; ``{"title": TEXT}``; ``{"rewind": SEQ}``."""
+    """Append: ``{"say": TEXT}`` with optional ``role``, ``at`` (ms), ``seq``; ``{"title": TEXT}``; ``{"rewind": SEQ}``."""
 
     def __init__(self, source: Source, state: Optional[Mapping[str, Any]] = None) -> None:
         self.source = source
@@ -40,7 +40,8 @@ class Lines:
         if self.kept["seq"] == 0:
             return None
         name = os.path.basename(self.source.path)[: -len(".jsonl")]
-        return Session(name, self.kept["title"] or name, "/w", updated_at=self.kept["at"], message_count=self.kept["seq"])
+        kept = self.kept
+        return Session(name, kept["title"] or name, "/w", updated_at=kept["at"], message_count=kept["seq"])
 
     def state(self) -> Mapping[str, Any]:
         return self.kept
@@ -73,8 +74,8 @@ class Database:
         self.connection.close()
 
     def sessions(self, known: Mapping[str, str] = {}) -> Iterator[Tuple[str, str]]:  # noqa: B006
-        found = self.connection.execute("SELECT session, count(*) || '/' || sum(length(text)) FROM said GROUP BY session")
-        return iter(found.fetchall())
+        key = "count(*) || '/' || sum(length(text))"
+        return iter(self.connection.execute(f"SELECT session, {key} FROM said GROUP BY session").fetchall())
 
     def read(self, session_id: str) -> Optional[Transcript]:
         found = self.connection.execute("SELECT seq, text FROM said WHERE session = ? ORDER BY seq", (session_id,))
