@@ -14,10 +14,13 @@ from relay import paths
 from relay.cli import options, reach, render
 from relay.cli.options import FOUND, NO_ANSWER, NOTHING_FOUND
 from relay.cli.text import clean, line
-from relay.client import fanout, hosts_file
-from relay.client.host_ids import RUNTIME, SSH, HostId, parse
-from relay.client.hosts_file import TRANSPORTS, Host
-from relay.client.remote import TIMEOUT, RemoteHost
+
+reach.need_client()  # on a box this command is refused before its imports fail
+
+from relay.client import fanout, hosts_file  # noqa: E402
+from relay.client.host_ids import RUNTIME, SSH, HostId, parse  # noqa: E402
+from relay.client.hosts_file import TRANSPORTS, Host  # noqa: E402
+from relay.client.remote import TIMEOUT, RemoteHost  # noqa: E402
 
 HOST = options.HostType()
 
@@ -119,12 +122,15 @@ def test_hosts(hosts: tuple[str, ...], timeout: float, accept_new: bool, verbose
     remotes = [RemoteHost(host, interactive=len(chosen) == 1, accept_new=accept_new) for host in chosen]
     from relay.cli.progress import HostProgress
 
+    def status(remote: RemoteHost, limit: float) -> dict[str, Any]:
+        return remote.status(limit)
+
     if len(remotes) == 1:
         # A person may be asked for a passphrase and takes their time, so no clock runs around the whole of it.
-        outcomes = [_alone(remotes[0], timeout)]
+        outcomes = [fanout.outcome_of(remotes[0], status, timeout)]
     else:
         with HostProgress([remote.id for remote in remotes]) as progress:
-            outcomes = fanout.ask(remotes, lambda remote, limit: remote.status(limit), timeout, progress)
+            outcomes = fanout.ask(remotes, status, timeout, progress)
     said = {remote.id: remote.stderr() for remote in remotes} if verbose else {}
     fanout.close_all(remotes)
     if as_json:
@@ -132,10 +138,6 @@ def test_hosts(hosts: tuple[str, ...], timeout: float, accept_new: bool, verbose
     else:
         _show_tested(outcomes, said, style)
     sys.exit(NO_ANSWER if any(outcome.fault for outcome in outcomes) else FOUND)
-
-
-def _alone(remote: RemoteHost, timeout: float) -> fanout.Outcome:
-    return fanout.outcome_of(remote, lambda host, limit: host.status(limit), timeout)
 
 
 def _tested(outcome: fanout.Outcome) -> dict[str, Any]:
