@@ -90,6 +90,15 @@ def parse_search(params: Any) -> SearchRequest:
     return request
 
 
+def parse_status_params(params: Any) -> None:
+    """Status takes nothing: no params, or an object, whose fields are ignored, or an empty list.
+
+    Raises InvalidParams.
+    """
+    if params not in (None, []) and not isinstance(params, dict):
+        raise InvalidParams([{"path": "", "message": "must be an object"}])
+
+
 def resolve_limit(limit: float) -> int:
     """A wire ``limit`` as a number of hits: whole numbers are clamped to 1..100, anything else is the default of 20."""
     if finite(limit) is not None or limit != int(limit):

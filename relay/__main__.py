@@ -1,0 +1,23 @@
+"""``python -m relay``: straight to the agent for ``relay serve``, to the command line for everything else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """The ``relay`` command."""
+    if sys.argv[1:] == ["serve"]:
+        from relay.cli.serve import run
+
+        code = run()
+        # Workers may still be inside SQLite, and a stalled peer holds the output's thread: neither is waited for.
+        os._exit(code)
+    from relay.cli.group import main as command
+
+    command(prog_name="relay")
+
+
+if __name__ == "__main__":
+    main()
