@@ -28,10 +28,7 @@ def quoted(argument: str) -> str:
     if _PLAIN.match(argument):
         return argument
     if not _QUOTABLE.match(argument):
-        raise ValueError("a quote, a backslash, an exclamation mark or a line break cannot be passed to every login shell")
+        raise ValueError(
+            "a quote, a backslash, an exclamation mark or a line break cannot be passed to every login shell"
+        )
     return f"'{argument}'"
-
-
-def is_missing(code: int | None, stderr: bytes) -> bool:
-    """Whether a command of ``remote_command`` ended because there is no launcher on the box."""
-    return code in (2, 127) and any(sign in stderr for sign in (b"session-relay/relay", b"No such file", b"not found"))

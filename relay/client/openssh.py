@@ -1,4 +1,4 @@
-"""A connection by the system's ssh program, for what paramiko cannot do: hardware keys, GSSAPI, a running ControlMaster."""
+"""A connection by the system's ssh, for what paramiko cannot do: hardware keys, GSSAPI, a running ControlMaster."""
 
 from __future__ import annotations
 
@@ -30,20 +30,30 @@ def connect(target: str, *, timeout: float, interactive: bool, accept_new: bool)
     """
     program = ssh_config.ssh_program()
     if program is None:
-        raise Unreachable('There is no `ssh` program here. Install OpenSSH, or take `transport = "openssh"` away from this host.')
+        raise Unreachable(
+            'There is no `ssh` program here. Install OpenSSH, or take `transport = "openssh"` away from this host.'
+        )
     command = [program, *ssh_config.config_arguments(), "-T", "-o", f"ConnectTimeout={max(1, int(timeout))}"]
     command += ["-o", f"BatchMode={'no' if interactive else 'yes'}", "-o", "ForwardAgent=no", "-o", "ForwardX11=no"]
     command += ["-o", "ClearAllForwardings=yes", "-o", "ServerAliveInterval=15", "-o", "PermitLocalCommand=no"]
     strict = ssh_config.read(target).unknown_keys
     command += ["-o", f"StrictHostKeyChecking={'accept-new' if accept_new or strict == 'add' else 'yes'}"]
     where = ssh_config.destination(target)
-    if _succeeds([*command, "-O", "check", where]):  # the person's own master, which may be past a second factor already
+    if _succeeds(
+        [*command, "-O", "check", where]
+    ):  # the person's own master, which may be past a second factor already
         return OpensshConnection(target, [*command], where, None)
     # ssh's socket paths end at about 100 bytes, which $TMPDIR alone can fill.
     folder = tempfile.mkdtemp(prefix="relay-", dir="/tmp" if os.path.isdir("/tmp") else None)
     master = [*command, "-S", os.path.join(folder, "m")]
     try:
-        _start_master([*master, "-M", "-f", "-N", "-v", "-o", f"ControlPersist={_LINGER}", where], target, folder, timeout, interactive)
+        _start_master(
+            [*master, "-M", "-f", "-N", "-v", "-o", f"ControlPersist={_LINGER}", where],
+            target,
+            folder,
+            timeout,
+            interactive,
+        )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -56,13 +66,21 @@ def _start_master(command: Sequence[str], target: str, folder: str, timeout: flo
     with open(said, "w+b") as file:
         # In the background it would keep a pipe open for ever, a file does not mind. Without a terminal of its own
         # no helper of it (a jump host's ssh) can ask anything either.
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file,
-                                   env=_environment(interactive), start_new_session=not interactive)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+            env=_environment(interactive),
+            start_new_session=not interactive,
+        )
         try:
             code = process.wait(None if interactive else timeout)
         except subprocess.TimeoutExpired:
             _end_group(process)
-            raise TimedOut(f"{target} did not answer in time. Check the network or the VPN, or allow more time.") from None
+            raise TimedOut(
+                f"{target} did not answer in time. Check the network or the VPN, or allow more time."
+            ) from None
         except BaseException:
             process.kill()
             raise
@@ -80,7 +98,10 @@ def _environment(interactive: bool) -> dict[str, str]:
 
 def _succeeds(command: Sequence[str]) -> bool:
     try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False).returncode == 0
+        return (
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False).returncode
+            == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -101,16 +122,26 @@ class OpensshConnection:
     def run(self, command: str, input: bytes | Iterable[bytes] = b"", timeout: float = 30.0) -> Completed:
         """See ``Connection``; raises SessionRefused too."""
         given = input if isinstance(input, bytes) else b"".join(input)
-        process = subprocess.Popen([*self._command, self._where, "--", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env=_environment(False), start_new_session=True)
+        process = subprocess.Popen(
+            [*self._command, self._where, "--", command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(False),
+            start_new_session=True,
+        )
         try:
             out, err = process.communicate(given, timeout)
         except subprocess.TimeoutExpired:
-            raise TimedOut(f"{self.target} did not finish within {timeout:g} s. Try again, or allow more time.") from None
+            raise TimedOut(
+                f"{self.target} did not finish within {timeout:g} s. Try again, or allow more time."
+            ) from None
         finally:
             if process.poll() is None:
                 _end_group(process)
-        if process.returncode == SSH_FAILED and (fault := openssh_said.fault_of_command(self.target, err.decode("utf-8", "replace"))):
+        if process.returncode == SSH_FAILED and (
+            fault := openssh_said.fault_of_command(self.target, err.decode("utf-8", "replace"))
+        ):
             raise fault
         if process.returncode < 0:
             raise ConnectionLost(f"The connection to {self.target} broke before its answer was whole. Try again.")

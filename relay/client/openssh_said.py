@@ -18,42 +18,90 @@ from relay.client.faults import (
 _SHOWN = re.compile(r"Server host key: (\S+ \S+)")
 _UNKNOWN = re.compile(r"No \S+ host key is known for (\S+) and")
 _CHANGED = re.compile(r"Host key for (\S+) has changed")
+_ENTERED = re.compile(r"Authenticating to (\S+):(\d+) as")
 _OFFENDING = re.compile(r"Offending \S+ key in (\S+)")
 _OFFERED = re.compile(r"Offering public key: (\S+)")
 _UNREACHABLE = (
-    "Could not resolve hostname", "Connection refused", "onnection timed out", "No route to host", "Network is unreachable", "Operation timed out",
-    "Connection closed", "Connection reset", "kex_exchange_identification", "Unable to negotiate", "open failed", "Broken pipe",
+    "Could not resolve hostname",
+    "Connection refused",
+    "onnection timed out",
+    "No route to host",
+    "Network is unreachable",
+    "Operation timed out",
+    "Connection closed",
+    "Connection reset",
+    "kex_exchange_identification",
+    "Unable to negotiate",
+    "open failed",
+    "Broken pipe",
 )
 
 
 def fault(target: str, said: str) -> ClientFault:
     """The fault for an ssh (run with ``-v``) that did not come to a login."""
-    own = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith(("debug", "OpenSSH_", "Authenticated to"))]
+    own = [
+        line.strip()
+        for line in said.splitlines()
+        if line.strip() and not line.startswith(("debug", "OpenSSH_", "Authenticated to"))
+    ]
     shown = _SHOWN.findall(said)
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in said or "REVOKED HOST KEY" in said:
         name, where = _CHANGED.search(said), _OFFENDING.search(said)
-        return HostKeyChanged(ssh_faults.changed(_name(name, target), shown[-1] if shown else "another key", where.group(1) if where else ""))
+        return HostKeyChanged(
+            ssh_faults.changed(
+                name.group(1) if name else target,
+                shown[-1] if shown else "another key",
+                where.group(1) if where else "",
+            )
+        )
     if "Host key verification failed" in said:
-        return HostKeyUnknown(ssh_faults.unknown(_name(_UNKNOWN.search(said), target), target, shown[-1] if shown else "a key"))
+        return HostKeyUnknown(
+            ssh_faults.unknown(_unknown_name(said, target), target, shown[-1] if shown else "a key")
+        )
     if "Permission denied" in said or "Too many authentication failures" in said:
         offered = list(dict.fromkeys(_OFFERED.findall(said)))
         refused = next((line for line in own if "Permission denied" in line or "Too many" in line), "")
-        keys = f"with none of the keys there were to offer ({', '.join(offered)})" if offered else "(no key was offered)"
-        return AuthenticationFailed(f"{target} does not let you in {keys}: {refused} Next: see that `ssh {target}` works without a question.")
-    why = next((line for sign in _UNREACHABLE for line in own if sign in line), own[-1] if own else "ssh gave no reason")
-    return Unreachable(f"No connection to {target}: {why}. Is the host up, and do the name, the port and the network or VPN fit?")
+        keys = (
+            f"with none of the keys there were to offer ({', '.join(offered)})" if offered else "(no key was offered)"
+        )
+        return AuthenticationFailed(
+            f"{target} does not let you in {keys}: {refused} Next: see that `ssh {target}` works without a question."
+        )
+    why = next(
+        (line for sign in _UNREACHABLE for line in own if sign in line), own[-1] if own else "ssh gave no reason"
+    )
+    return Unreachable(
+        f"No connection to {target}: {why}. Is the host up, and do the name, the port and the network or VPN fit?"
+    )
 
 
 def fault_of_command(target: str, said: str) -> ClientFault | None:
-    """The fault for a command over a standing connection that ended with ssh's own 255; None when the command ended so."""
+    """The fault behind an exit code of 255 over a standing connection; None when the command itself gave it."""
     if "Session open refused by peer" in said or "session request failed" in said or "open failed: " in said:
         return SessionRefused(ssh_faults.refused(target))
-    if any(sign in said for sign in ("mux_client", "Control socket connect", "Connection to", "Connection closed", "Broken pipe", "client_loop")):
+    if any(
+        sign in said
+        for sign in (
+            "mux_client",
+            "Control socket connect",
+            "Connection to",
+            "Connection closed",
+            "Broken pipe",
+            "client_loop",
+        )
+    ):
         return ConnectionLost(f"The connection to {target} broke before its answer was whole. Try again.")
     if any(sign in said for sign in (*_UNREACHABLE, "Permission denied (", "Host key verification failed")):
         return fault(target, said)
     return None
 
 
-def _name(found: re.Match[str] | None, target: str) -> str:
-    return found.group(1) if found else target
+def _unknown_name(said: str, target: str) -> str:
+    """What known_hosts would call the host; a jump host's own ssh, which may not ask, does not say it outright."""
+    if found := _UNKNOWN.search(said):
+        return found.group(1)
+    entered = _ENTERED.findall(said)
+    if not entered:
+        return target
+    host, port = entered[-1]
+    return host if port == "22" else f"[{host}]:{port}"

@@ -102,12 +102,14 @@ class ParamikoConnection:
         except paramiko.ChannelException as error:
             raise SessionRefused(ssh_faults.refused(self.target)) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
-            raise ConnectionLost(f"The connection to {self.target} is gone ({error or 'closed'}). Try again.") from error
+            raise ConnectionLost(
+                f"The connection to {self.target} is gone ({error or 'closed'}). Try again."
+            ) from error
         return channel
 
 
 def _close_all(opened: list[Any]) -> None:
-    """Break every socket at once and let paramiko's threads wind up behind us; closing one takes it a tenth of a second."""
+    """Break every socket at once and let paramiko's threads wind up behind us, a tenth of a second each."""
     waiting = list(reversed(opened))
     opened.clear()
     for thing in waiting:
@@ -123,10 +125,20 @@ def _close_all(opened: list[Any]) -> None:
         threading.Thread(target=wind_up, name="relay-ssh-close", daemon=True).start()
 
 
-def _reach(settings: Settings, deadline: ssh_route.Deadline, interactive: bool, accept_new: bool, opened: list[Any], depth: int = 0) -> Any:
+def _reach(
+    settings: Settings,
+    deadline: ssh_route.Deadline,
+    interactive: bool,
+    accept_new: bool,
+    opened: list[Any],
+    depth: int = 0,
+) -> Any:
     """Reach and enter one host, its hops first; everything opened on the way is appended to ``opened``."""
     if depth > _MOST_HOPS:
-        raise Unreachable(f"ProxyJump leads to {settings.target} through more than {_MOST_HOPS} hops: a circle in your ssh configuration?")
+        raise Unreachable(
+            f"ProxyJump leads to {settings.target} through more than {_MOST_HOPS} hops: a circle in your ssh"
+            " configuration?"
+        )
     way: Any
     if settings.proxy_command:
         way = ssh_route.ProxySocket(settings.proxy_command)
@@ -135,20 +147,25 @@ def _reach(settings: Settings, deadline: ssh_route.Deadline, interactive: bool, 
         hop = _reach(ssh_config.read(settings.proxy_jump[0]), deadline, interactive, accept_new, opened, depth + 1)
         for name in settings.proxy_jump[1:]:
             further = ssh_config.read(name)
-            hop = _enter(further, ssh_route.through(hop, further, deadline), deadline, interactive, accept_new, opened)
+            hop = _enter(
+                further, ssh_route.through(hop, further, deadline), deadline, interactive, accept_new, opened
+            )
         way = ssh_route.through(hop, settings, deadline)
     else:
         way = ssh_route.straight(settings, deadline)
     return _enter(settings, way, deadline, interactive, accept_new, opened)
 
 
-def _enter(settings: Settings, way: Any, deadline: ssh_route.Deadline, interactive: bool, accept_new: bool, opened: list[Any]) -> Any:
+def _enter(
+    settings: Settings, way: Any, deadline: ssh_route.Deadline, interactive: bool, accept_new: bool, opened: list[Any]
+) -> Any:
     """Exchange keys over ``way``, check the host's, log in; gives the transport."""
     import paramiko
 
     opened.append(way)
     lines = ssh_known_hosts.matching(
-        ssh_known_hosts.entries(settings.user_known_hosts + settings.global_known_hosts), settings.known_as)
+        ssh_known_hosts.entries(settings.user_known_hosts + settings.global_known_hosts), settings.known_as
+    )
     try:
         transport = paramiko.Transport(way)
         opened.append(transport)
@@ -158,8 +175,10 @@ def _enter(settings: Settings, way: Any, deadline: ssh_route.Deadline, interacti
         transport.start_client(timeout=left)
     except (paramiko.SSHException, EOFError, OSError) as error:
         deadline.left(settings.target)
-        raise Unreachable(f"{settings.hostname} port {settings.port} answers, but no SSH connection comes about: {str(error) or 'closed'}. "
-                          "Is it an SSH server, and not too busy (MaxStartups)?") from error
+        raise Unreachable(
+            f"{settings.hostname} port {settings.port} answers, but no SSH connection comes about:"
+            f" {str(error) or 'closed'}. Is it an SSH server, and not too busy (MaxStartups)?"
+        ) from error
     deadline.left(settings.target)
     key = transport.get_remote_server_key()
     _check_key(settings, lines, key.get_name(), key.asbytes(), accept_new)
@@ -170,7 +189,7 @@ def _enter(settings: Settings, way: Any, deadline: ssh_route.Deadline, interacti
 
 
 def _prefer_known(transport: Any, lines: list[ssh_known_hosts.Entry]) -> None:
-    """Ask first for the type of key we know, or the host would show another, which we could not tell from a forged one."""
+    """Ask first for the type of key we know, or the host might show another, which looks like a forged one."""
     options = transport.get_security_options()
     known = {line.key_type for line in lines}
     if "ssh-rsa" in known:
@@ -178,7 +197,9 @@ def _prefer_known(transport: Any, lines: list[ssh_known_hosts.Entry]) -> None:
     options.key_types = tuple(sorted(options.key_types, key=lambda name: name not in known))
 
 
-def _check_key(settings: Settings, lines: list[ssh_known_hosts.Entry], kind: str, key: bytes, accept_new: bool) -> None:
+def _check_key(
+    settings: Settings, lines: list[ssh_known_hosts.Entry], kind: str, key: bytes, accept_new: bool
+) -> None:
     verdict = ssh_known_hosts.judge(lines, key)
     name, print_ = settings.known_as, f"{kind} {ssh_known_hosts.fingerprint(key)}"
     if verdict == KNOWN:
@@ -186,10 +207,15 @@ def _check_key(settings: Settings, lines: list[ssh_known_hosts.Entry], kind: str
     if verdict == REVOKED:
         raise HostKeyChanged(f"{name} shows a key that your known_hosts marks as revoked ({print_}). Do not connect.")
     if verdict == CHANGED:
-        raise HostKeyChanged(ssh_faults.changed(name, print_, ", ".join(line.where for line in lines if not line.marker)))
+        raise HostKeyChanged(
+            ssh_faults.changed(name, print_, ", ".join(line.where for line in lines if not line.marker))
+        )
     if verdict == ONLY_AUTHORITY:
-        raise HostKeyUnknown(f"{name} is vouched for by a certificate authority in your known_hosts, which this SSH client cannot check "
-                             f'({print_}). Set `transport = "openssh"` for this host.')
+        raise HostKeyUnknown(
+            f"{name} is vouched for by a certificate authority in your known_hosts, which this SSH client cannot"
+            " check "
+            f'({print_}). Set `transport = "openssh"` for this host.'
+        )
     if not accept_new and settings.unknown_keys != "add":
         raise HostKeyUnknown(ssh_faults.unknown(name, settings.target, print_))
     if settings.user_known_hosts:
@@ -197,4 +223,6 @@ def _check_key(settings: Settings, lines: list[ssh_known_hosts.Entry], kind: str
         try:
             ssh_known_hosts.remember(path, name, kind, key, settings.hash_known_hosts)
         except OSError as error:
-            raise HostKeyUnknown(f"The key of {name} ({print_}) cannot be added to {path}: {error.strerror}.") from error
+            raise HostKeyUnknown(
+                f"The key of {name} ({print_}) cannot be added to {path}: {error.strerror}."
+            ) from error

@@ -54,7 +54,9 @@ class _Attempt:
             return True
         tried: set[str] = set()
         while True:
-            method = next((name for name in self.settings.methods if name in self.allowed and name not in tried), None)
+            method = next(
+                (name for name in self.settings.methods if name in self.allowed and name not in tried), None
+            )
             if method is None or not self.transport.is_active():
                 return False
             tried.add(method)

@@ -1,4 +1,4 @@
-"""What the person's ssh configuration says about a target: asked of ``ssh -G``, or read by paramiko where there is no ssh."""
+"""What the ssh configuration says about a target: asked of ``ssh -G``, or read by paramiko where there is no ssh."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 class Settings:
     """Everything that decides how one host is reached; paths are expanded, times are in seconds.
 
-    ``unknown_keys`` is ``refuse`` or ``add`` (StrictHostKeyChecking accept-new and no). ``identity_agent`` is a socket's
-    path, None for no agent. ``proxy_jump`` holds the hops in order. ``methods`` are those that may be tried, in order.
+    ``unknown_keys`` is ``refuse`` or ``add`` (StrictHostKeyChecking accept-new and no). ``identity_agent`` is the path
+    of a socket, None for no agent. ``proxy_jump`` holds the hops in order.
+    ``methods`` are those that may be tried, in order.
     """
 
     target: str
@@ -87,11 +88,15 @@ def _ask_ssh(program: str, target: str) -> dict[str, list[str]]:
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreachable(f"`ssh -G {target}` gave no answer. Try it by hand; a `Match exec` in your ssh configuration may hang.") \
-            from error
+        raise Unreachable(
+            f"`ssh -G {target}` gave no answer. Try it by hand; a `Match exec` in your ssh configuration may hang."
+        ) from error
     if result.returncode != 0:
         said = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise Unreachable(f"Your ssh configuration cannot be read for {target}: {said[-1] if said else 'ssh -G failed'}. Correct it first.")
+        raise Unreachable(
+            f"Your ssh configuration cannot be read for {target}: {said[-1] if said else 'ssh -G failed'}. Correct it"
+            " first."
+        )
     values: dict[str, list[str]] = {}
     for line in result.stdout.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition(" ")
@@ -170,8 +175,13 @@ def _settings(target: str, values: Mapping[str, Sequence[str]]) -> Settings:
     }
     preferred = one("preferredauthentications").split(",") if one("preferredauthentications") else list(allowed)
     return Settings(
-        target=target, hostname=hostname, port=port, user=user, host_key_alias=alias,
-        identity_files=paths("identityfile", _DEFAULT_KEYS), identities_only=yes("identitiesonly", False),
+        target=target,
+        hostname=hostname,
+        port=port,
+        user=user,
+        host_key_alias=alias,
+        identity_files=paths("identityfile", _DEFAULT_KEYS),
+        identities_only=yes("identitiesonly", False),
         identity_agent=_agent_socket(one("identityagent", "SSH_AUTH_SOCK"), tokens),
         certificate_files=paths("certificatefile"),
         user_known_hosts=lists("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2"),
@@ -181,8 +191,10 @@ def _settings(target: str, values: Mapping[str, Sequence[str]]) -> Settings:
         proxy_jump=tuple(hop.strip() for hop in jump.split(",")) if jump else (),
         proxy_command=expanded(proxy_command, tokens, home=False) if proxy_command else None,
         connect_timeout=float(wait) if wait.isdigit() and wait != "0" else None,
-        alive_interval=interval or 15, alive_count=int(one("serveralivecountmax", "3")),
-        address_family=one("addressfamily", "any").lower(), bind_address=optional("bindaddress"),
+        alive_interval=interval or 15,
+        alive_count=int(one("serveralivecountmax", "3")),
+        address_family=one("addressfamily", "any").lower(),
+        bind_address=optional("bindaddress"),
         prompts=int(one("numberofpasswordprompts", "3")),
         methods=tuple(method for method in preferred if allowed.get(method)),
     )
@@ -207,8 +219,19 @@ def _agent_socket(value: str, tokens: Mapping[str, str]) -> str | None:
 
 def _tokens(original: str, hostname: str, port: int, user: str, alias: str | None) -> dict[str, str]:
     local = socket.gethostname()
-    return {"%": "%", "d": os.path.expanduser("~"), "h": hostname, "i": str(os.getuid()), "k": alias or original, "L": local.split(".")[0],
-            "l": local, "n": original, "p": str(port), "r": user, "u": getpass.getuser()}
+    return {
+        "%": "%",
+        "d": os.path.expanduser("~"),
+        "h": hostname,
+        "i": str(os.getuid()),
+        "k": alias or original,
+        "L": local.split(".")[0],
+        "l": local,
+        "n": original,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
+    }
 
 
 def expanded(text: str, tokens: Mapping[str, str], home: bool = True) -> str:

@@ -87,7 +87,9 @@ def _load(path: str, settings: Settings, ask: Ask | None, remarks: list[str]) ->
             remarks.append(f"{path} has a passphrase: `ssh-add {path}` first")
             return None
     except (OSError, paramiko.SSHException, ValueError) as error:
-        remarks.append(f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not a key this program knows'})")
+        remarks.append(
+            f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not a key this program knows'})"
+        )
         return None
     for _ in range(settings.prompts):
         answer = ask(f"Passphrase for {path}: ")
@@ -129,7 +131,7 @@ def _certifies(key: Any, path: str) -> bool:
 
 
 def public_key(path: str) -> bytes | None:
-    """The public half of a key file without its passphrase: from ``.pub`` beside it, or its own head; None if neither."""
+    """The public half of a key file without its passphrase: from ``.pub`` beside it or its own head, or None."""
     for candidate in (path, path + ".pub"):
         try:
             with open(candidate, "rb") as file:

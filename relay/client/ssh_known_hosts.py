@@ -16,7 +16,7 @@ KNOWN, CHANGED, REVOKED, UNKNOWN, ONLY_AUTHORITY = "known", "changed", "revoked"
 
 
 class Entry(NamedTuple):
-    """One line: its marker (``@revoked``, ``@cert-authority`` or empty), names, key type and key, and where it stands."""
+    """One line: its marker (``@revoked``, ``@cert-authority`` or empty), names, key type, key, and where it is."""
 
     marker: str
     names: str

@@ -35,8 +35,10 @@ def straight(settings: Settings, deadline: Deadline) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(settings.hostname, settings.port, family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Unreachable(f"The name {settings.hostname} cannot be resolved ({getattr(error, 'strerror', None) or error}). "
-                          "Check the spelling, your ssh configuration, and the network or VPN.") from error
+        raise Unreachable(
+            f"The name {settings.hostname} cannot be resolved ({getattr(error, 'strerror', None) or error}). "
+            "Check the spelling, your ssh configuration, and the network or VPN."
+        ) from error
     why = "no address"
     for kind, kind_of_socket, protocol, _, address in addresses:
         wait = min(deadline.left(settings.target), settings.connect_timeout or float("inf"))
@@ -67,11 +69,18 @@ class ProxySocket:
     def __init__(self, command: str) -> None:
         self._socket, far = socket.socketpair()
         try:
-            self._process = subprocess.Popen(["/bin/sh", "-c", f"exec {command}"], stdin=far.fileno(), stdout=far.fileno(),
-                                             stderr=subprocess.DEVNULL, start_new_session=True)
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", f"exec {command}"],
+                stdin=far.fileno(),
+                stdout=far.fileno(),
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         except OSError as error:
             self._socket.close()
-            raise Unreachable(f"The ProxyCommand cannot be started: {error.strerror}. Correct it in your ssh configuration.") from error
+            raise Unreachable(
+                f"The ProxyCommand cannot be started: {error.strerror}. Correct it in your ssh configuration."
+            ) from error
         finally:
             far.close()
 
@@ -96,8 +105,14 @@ def through(hop: Any, settings: Settings, deadline: Deadline) -> Any:
     import paramiko
 
     try:
-        return hop.open_channel("direct-tcpip", (settings.hostname, settings.port), ("127.0.0.1", 0),
-                                timeout=deadline.left(settings.target))
+        return hop.open_channel(
+            "direct-tcpip",
+            (settings.hostname, settings.port),
+            ("127.0.0.1", 0),
+            timeout=deadline.left(settings.target),
+        )
     except (paramiko.SSHException, EOFError, OSError) as error:
-        raise Unreachable(f"The jump host reaches no {settings.hostname} port {settings.port}: {error}. "
-                          "Is the host up, and may the jump host forward (AllowTcpForwarding)?") from error
+        raise Unreachable(
+            f"The jump host reaches no {settings.hostname} port {settings.port}: {error}. "
+            "Is the host up, and may the jump host forward (AllowTcpForwarding)?"
+        ) from error

@@ -75,7 +75,9 @@ def run(channel: Any, input: bytes | Iterable[bytes], timeout: float, target: st
         # Not the feeder: a command may well end without having read all it was given.
         for thread in threads[:2]:
             thread.join(max(0.0, end - time.monotonic()))
-        if any(thread.is_alive() for thread in threads[:2]) or not channel.status_event.wait(max(0.0, end - time.monotonic())):
+        if any(thread.is_alive() for thread in threads[:2]) or not channel.status_event.wait(
+            max(0.0, end - time.monotonic())
+        ):
             raise TimedOut(f"{target} did not finish within {timeout:g} s. Try again, or allow more time.")
     finally:
         with contextlib.suppress(Exception):

@@ -21,7 +21,9 @@ AVAILABLE = SSHD is not None and shutil.which("ssh") is not None and shutil.whic
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "", comment: str = "test") -> Path:
     """A new private key at ``path`` with its public half beside it."""
     size = ["-b", "2048"] if kind == "rsa" else []
-    subprocess.run(["ssh-keygen", "-q", "-t", kind, *size, "-N", passphrase, "-C", comment, "-f", str(path)], check=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", kind, *size, "-N", passphrase, "-C", comment, "-f", str(path)], check=True
+    )
     return path
 
 
@@ -36,7 +38,12 @@ def own_namespaces() -> bool:
     """Whether a server of ours can have mounts and process ids of its own, which end with it (root, and allowed to)."""
     if os.getuid() != 0 or shutil.which("unshare") is None:
         return False
-    return subprocess.run(["unshare", "-m", "-p", "-f", "--mount-proc", "true"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            ["unshare", "-m", "-p", "-f", "--mount-proc", "true"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 class Sshd:
@@ -47,9 +54,19 @@ class Sshd:
     ``mounts`` are commands of sh that run in the server's own mount namespace before it starts (root only).
     """
 
-    def __init__(self, folder: Path, home: Path, *, shell: str = "/bin/sh", forced_command: str | None = None, path: str | None = None,
-                 variables: Mapping[str, str] | None = None, options: Sequence[str] = (), mounts: Sequence[str] = (),
-                 host_keys: Sequence[str] = ("ed25519",)) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        home: Path,
+        *,
+        shell: str = "/bin/sh",
+        forced_command: str | None = None,
+        path: str | None = None,
+        variables: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        mounts: Sequence[str] = (),
+        host_keys: Sequence[str] = ("ed25519",),
+    ) -> None:
         assert SSHD is not None
         self.folder, self.home, self.user = folder, home, getpass.getuser()
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +93,9 @@ class Sshd:
             raise RuntimeError("sshd does not start: " + self.log())
         self.trust()
 
-    def _write_account(self, shell: str, forced_command: str | None, path: str | None, variables: Mapping[str, str]) -> None:
+    def _write_account(
+        self, shell: str, forced_command: str | None, path: str | None, variables: Mapping[str, str]
+    ) -> None:
         """The forced command that stands between the real account and the one we pretend: its home is never touched."""
         # bash reads .bashrc for a command over SSH only when it is the outermost shell.
         lines = ["#!/bin/sh", "unset SHLVL", f"export HOME={shlex.quote(str(self.home))}", 'cd "$HOME"']
@@ -93,22 +112,45 @@ class Sshd:
         account.chmod(0o755)
 
     def _start(self, options: Sequence[str], mounts: Sequence[str]) -> None:
-        lines = [f"Port {self.port}", "ListenAddress 127.0.0.1", f"AuthorizedKeysFile {self.authorized_keys}", "StrictModes no",
-                 "PidFile none", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin yes",
-                 f"SetEnv HOME={self.folder / 'empty'}", f"ForceCommand {self.folder / 'account'}", "LogLevel VERBOSE"]
+        lines = [
+            f"Port {self.port}",
+            "ListenAddress 127.0.0.1",
+            f"AuthorizedKeysFile {self.authorized_keys}",
+            "StrictModes no",
+            "PidFile none",
+            "UsePAM no",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PermitRootLogin yes",
+            f"SetEnv HOME={self.folder / 'empty'}",
+            f"ForceCommand {self.folder / 'account'}",
+            "LogLevel VERBOSE",
+        ]
         lines = [*options, *(f"HostKey {key}" for key in self.host_keys), *lines]  # the first of a keyword counts
         config = self.folder / "sshd_config"
         config.write_text("\n".join(lines) + "\n")
         command = [str(SSHD), "-D", "-e", "-f", str(config)]
         if own_namespaces():
             before = ["mount -t tmpfs tmpfs /run", "mkdir -m 755 /run/sshd", *mounts, f"exec {shlex.join(command)}"]
-            command = ["unshare", "-m", "-p", "-f", "--mount-proc", "--kill-child", "/bin/sh", "-ec", "\n".join(before)]
+            command = [
+                "unshare",
+                "-m",
+                "-p",
+                "-f",
+                "--mount-proc",
+                "--kill-child",
+                "/bin/sh",
+                "-ec",
+                "\n".join(before),
+            ]
         elif mounts:
             raise RuntimeError("mounts need root")
         elif os.getuid() == 0:
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # sshd insists on it as root
         with open(self.folder / "sshd.log", "ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
 
     def _answers(self) -> bool:
         until = time.monotonic() + 15
@@ -131,8 +173,18 @@ class Sshd:
 
     def config(self, alias: str = "box", *more: str) -> str:
         """The part of an ssh_config that reaches this server; lines of ``more`` come first, and the first counts."""
-        lines = [f"Host {alias}", *more, "HostName 127.0.0.1", f"Port {self.port}", f"User {self.user}", f"IdentityFile {self.key}",
-                 "IdentitiesOnly yes", "IdentityAgent none", f"UserKnownHostsFile {self.known_hosts}", "GlobalKnownHostsFile /dev/null"]
+        lines = [
+            f"Host {alias}",
+            *more,
+            "HostName 127.0.0.1",
+            f"Port {self.port}",
+            f"User {self.user}",
+            f"IdentityFile {self.key}",
+            "IdentitiesOnly yes",
+            "IdentityAgent none",
+            f"UserKnownHostsFile {self.known_hosts}",
+            "GlobalKnownHostsFile /dev/null",
+        ]
         return "\n    ".join(lines) + "\n"
 
     def write_config(self, *more: str) -> Path:
@@ -151,7 +203,9 @@ class Sshd:
         """The process that listens: behind ``unshare`` it is the child."""
         children = _children(self._process.pid)
         own = Path(f"/proc/{self._process.pid}/comm")
-        return children[0] if children and own.exists() and own.read_text().strip() == "unshare" else self._process.pid
+        return (
+            children[0] if children and own.exists() and own.read_text().strip() == "unshare" else self._process.pid
+        )
 
     def stop(self) -> None:
         """End the server and everything that runs in its sessions."""
