@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, jsonl, resume, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, items, mapping, text_or_none
-from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Message, Rewind, Session, Source, Transcript
+from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Message, Session, Source, Transcript
 
 #: A command of the program, not something said to the model: ``/compact``, ``/skill:review now``; no path.
 SLASH = re.compile(r"/[A-Za-z][\w:.-]*(?:\s|\Z)")
@@ -112,9 +112,8 @@ class WireReader(Spoken):
             self.step, self.step_count = self.seq, self.count
         elif kind == "StepRetry":
             if self.seq > self.step:
-                yield Rewind(self.step)
+                yield self.rewind(self.step, self.step_count)
             self.run, self.spoke, self.call, self.inner = "", False, [], {}
-            self.seq, self.count = self.step, self.step_count
         elif kind == "ContentPart":
             yield from self._part(payload, at)
         elif kind == "ToolCall":
