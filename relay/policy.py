@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
-import uuid
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
@@ -45,7 +43,7 @@ class Policy:
 
 def new_epoch() -> str:
     """A name for the time from now to the next clear."""
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 def read(config_folder: str) -> Policy:
@@ -74,14 +72,16 @@ def write(config_folder: str, policy: Policy) -> None:
         "epoch": policy.epoch,
         "clearingUntil": policy.clearing_until,
     }
-    descriptor, temporary = tempfile.mkstemp(prefix=FILE_NAME, dir=config_folder)  # mode 0600
+    target = os.path.join(config_folder, FILE_NAME)
+    temporary = f"{target}.{new_epoch()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             json.dump(value, file, indent=2)
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, os.path.join(config_folder, FILE_NAME))
+        os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
