@@ -12,6 +12,8 @@ from relay.transcripts.registry import Env
 def homes(env: Env) -> Sequence[Tuple[str, bool]]:
     """The data folders of the registered projects; a project's own ``.crush`` is found without help."""
     found: List[Tuple[str, bool]] = []
+    if not env.may_read:
+        return found
     for project, folder in _projects(env.home, env.variables):
         home = (folder, os.path.join(project, ".crush") == folder)
         if home not in found:

@@ -35,7 +35,7 @@ class Chat(AiSdk):
 
 
 class CursorStore(SqliteReader):
-    """The chat in ``chats/<md5 of its folder>/<id>/store.db``; a title and times may stand in ``meta.json`` beside it."""
+    """The chat in ``chats/<md5 of its folder>/<id>/store.db``; a title and times may be in ``meta.json`` beside it."""
 
     program = "Cursor"
     needed = {"blobs": ("id", "data"), "meta": ("key", "value")}

@@ -16,13 +16,15 @@ APPEND, WHOLE, DATABASE = "append", "whole", "database"
 class Env:
     """Where to look: the account's home, its environment variables, and the platform (``sys.platform``).
 
-    ``extra_homes`` maps an agent to folders named by the person (``relay enable --root AGENT=PATH``).
+    ``extra_homes`` maps an agent to folders named by the person (``relay enable --root AGENT=PATH``). ``may_read`` is
+    False before consent: no file is opened then, not even to learn where to look.
     """
 
     home: str
     variables: Mapping[str, str] = field(default_factory=dict)
     platform: str = "linux"
     extra_homes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    may_read: bool = True
 
 
 @dataclass(frozen=True)

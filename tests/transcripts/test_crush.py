@@ -168,7 +168,8 @@ def test_a_broken_database(tmp_path: Path) -> None:
     path = store(tmp_path / "app/.crush", [session("s1")], [message("m1", "s1", "user", words("kept"))])
     database(
         path,
-        f"INSERT INTO messages (id, session_id, role, parts, created_at, updated_at) VALUES ('x', 's1', 'user', '[', {T}, {T})",
+        "INSERT INTO messages (id, session_id, role, parts, created_at, updated_at)"
+        f" VALUES ('x', 's1', 'user', '[', {T}, {T})",
     )
     (source,) = sources("crush", tmp_path)
     assert [one.text for one in read(source)["s1"][1]] == ["kept"] and unknown(source) == 1

@@ -34,7 +34,7 @@ def message(of: str, seq: int, role: str, content: Any) -> Tuple[object, ...]:
 
 def store(home: Path, sessions: List[Tuple[object, ...]], messages: List[Tuple[object, ...]]) -> Path:
     path = home / ".grok/grok.db"
-    workspaces = [("w1", "/w/workspace", "/w")]
+    workspaces: List[Tuple[object, ...]] = [("w1", "/w/workspace", "/w")]
     database(path, SCHEMA, ("workspaces", workspaces), ("sessions", sessions), ("messages", messages))
     return path
 
