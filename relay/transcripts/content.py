@@ -145,12 +145,13 @@ def call_text(name: Any, arguments: Any = None) -> str:
 
 
 def output_text(output: Any) -> str:
-    """A tool's output: text, blocks, or whatever object it answered with, flattened."""
+    """A tool's output: text, blocks, or whatever object it answered with, flattened; JSON text is looked into."""
     if isinstance(output, str):
-        if output[:1] in "{[":
-            return flatten(output)
+        output = _from_json(output)
+    if isinstance(output, str):
         return text_of(output, TOOL_LIMIT)
-    if isinstance(output, (list, tuple)):
+    # Blocks give their text; an object of another kind may have a member of that name beside others.
+    if isinstance(output, (list, tuple)) or (isinstance(output, Mapping) and isinstance(output.get("type"), str)):
         text = text_of(output, TOOL_LIMIT)
         if text:
             return text

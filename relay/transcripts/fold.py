@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
 
 from relay.transcripts import content, times, titles
@@ -68,6 +69,15 @@ class Fold:
         if not self.prompt:
             self.prompt = titles.title(text)
             self.prompt_seq = self.seq
+
+    def mark(self, identity: Any, timestamp: Any, body: Any) -> None:
+        """Takes the first record that a copy of this session would begin with, too, as the sign of its lineage.
+
+        A copy keeps the record's identity, time and text. All three count: not every writer's identities are unique.
+        """
+        if self.lineage is None and isinstance(identity, str):
+            text = f"{identity}\n{timestamp}\n{content.text_of(body, 1000)[:1000]}"
+            self.lineage = hashlib.sha1(text.encode("utf-8", "replace")).hexdigest()
 
     def rewind(self, seq: int, count: int) -> Rewind:
         """Goes back to where the next message was the ``seq``-th and ``count`` of them counted."""

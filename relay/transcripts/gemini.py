@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Type
 
 from relay.transcripts import content, documents, jsonl, resume, times, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, items, mapping, text_or_none
@@ -17,12 +17,13 @@ _CONTINUE = re.compile(r"\s*System: Please continue\.\s*\Z")
 _NOTICES = ("info", "error", "warning")
 
 
-def read(source: Source) -> Iterator[Transcript]:
+def read(source: Source, chat: Optional[Type["Chat"]] = None) -> Iterator[Transcript]:
     """The session of one file of a ``chats`` folder. Raises Unreadable, OSError."""
+    start = chat or Chat
     if source.path.endswith(".jsonl"):
-        yield from whole.transcripts(lambda: Chat(source), lambda: _replayed(source.path))
+        yield from whole.transcripts(lambda: start(source), lambda: _replayed(source.path))
     else:
-        yield from whole.transcripts(lambda: Chat(source), lambda: _document(source.path))
+        yield from whole.transcripts(lambda: start(source), lambda: _document(source.path))
 
 
 def _document(path: str) -> Iterator[Mapping[str, Any]]:

@@ -17,9 +17,9 @@ class Paths:
     """Which relative paths are transcripts.
 
     A pattern is ``/``-separated: ``*`` is any text within a name, ``?`` one character, ``[…]`` one of a set, a segment
-    ``**`` any number of folders (none too), ``<uuid>`` a UUID. With an anchor, the path belongs to the file the
-    anchor names: ``("*/workspace.yaml", "{0}/events.jsonl")``, where ``{n}`` is what the n-th wildcard stood for. The
-    first pattern that fits decides; a path that fits one of ``never`` is no transcript.
+    ``**`` any number of folders (none too), ``<uuid>`` a UUID, ``<hex>`` one that may lack its dashes. With an anchor,
+    the path belongs to the file the anchor names: ``("*/workspace.yaml", "{0}/events.jsonl")``, where ``{n}`` is what
+    the n-th wildcard stood for. The first pattern that fits decides; what fits one of ``never`` is no transcript.
     """
 
     def __init__(self, *claims: Claim, never: Sequence[str] = ()) -> None:
@@ -53,7 +53,7 @@ class Paths:
 
 
 _UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-_TOKEN = re.compile(r"\*\*/|\*\*$|\*|\?|<uuid>|\[[^]/]+\]|[^*?<[]+|.", re.DOTALL)
+_TOKEN = re.compile(r"\*\*/|\*\*$|\*|\?|<uuid>|<hex>|\[[^]/]+\]|[^*?<[]+|.", re.DOTALL)
 
 
 def _compiled(glob: str) -> Pattern[str]:
@@ -69,6 +69,8 @@ def _compiled(glob: str) -> Pattern[str]:
             out.append("([^/])")
         elif token == "<uuid>":
             out.append(f"({_UUID})")
+        elif token == "<hex>":
+            out.append("([0-9a-fA-F-]{32,36})")
         elif token.startswith("[") and token.endswith("]"):
             out.append(f"({token})")
         else:

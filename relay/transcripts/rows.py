@@ -8,6 +8,7 @@ import os
 from typing import Callable, Sequence, Tuple
 
 from relay.transcripts.globs import Claim, beside, homes, store, together
+from relay.transcripts.line_rows import LINE_AGENTS
 from relay.transcripts.registry import APPEND, DATABASE, WHOLE, Agent, Env
 from relay.transcripts.types import Source
 
@@ -331,8 +332,7 @@ ANTIGRAVITY = Agent(
     ),
 )
 
-AGENTS: Sequence[Agent] = (
-    OPENCODE,
+AGENTS: Sequence[Agent] = (*LINE_AGENTS, OPENCODE,
     GOOSE,
     HERMES,
     DEVIN,

@@ -16,13 +16,19 @@ _INSTRUCTIONS = ("# AGENTS.md instructions", "<INSTRUCTIONS>")
 
 
 def blocks(*tags: str) -> Pattern[str]:
-    """A pattern for ``visible``: the blocks ``<tag …>…</tag>`` with one of these names."""
+    """A pattern for ``visible``: the blocks ``<tag …>…</tag>`` with one of these names, wherever they stand."""
     names = "|".join(re.escape(tag) for tag in tags)
     return re.compile(rf"<({names})\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 
 
+def leading(*tags: str) -> Pattern[str]:
+    """The same for blocks that only count at the start: further on, a person may be talking about such a tag."""
+    names = "|".join(re.escape(tag) for tag in tags)
+    return re.compile(rf"\A(?:\s*<({names})\b[^>]*>.*?(?:</\1>|\Z))+", re.DOTALL)
+
+
 def visible(text: str, *injected: Pattern[str]) -> str:
-    """What a person typed: ``text`` without wrapper blocks (ours and ``injected``), trimmed; empty if nothing is left."""
+    """What a person typed: ``text`` without wrapper blocks (ours, ``injected``), trimmed; empty if nothing is left."""
     if "<" in text:
         text = _BLOCKS.sub(" ", text)
         for pattern in injected:
