@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional
 
 from relay.transcripts import documents, forks, resume, times, titles, whole
 from relay.transcripts.anthropic import Blocks
@@ -54,11 +54,13 @@ class _Agent(Blocks):
         return super().feed(record)
 
     def user(self, text: str, at: Optional[int]) -> Iterator[Event]:
-        parts: List[str] = [inner.strip() for inner in _INPUT.findall(text)]
-        for attributes, inner in _COMMAND.findall(text):
-            slash = _SLASH.search(attributes)
-            parts.append(f"/{slash.group(1)} {inner.strip()}" if slash else inner.strip())
-        return super().user(titles.visible("\n\n".join(filter(None, parts)) if parts else text, _INJECTED), at)
+        text = _INPUT.sub(lambda found: found.group(1).strip(), text)
+        return super().user(titles.visible(_COMMAND.sub(_command, text), _INJECTED), at)
+
+
+def _command(found: "re.Match[str]") -> str:
+    slash = _SLASH.search(found.group(1))
+    return f"/{slash.group(1)} {found.group(2).strip()}" if slash else found.group(2).strip()
 
 
 def _describe(source: Source, session: Session) -> None:

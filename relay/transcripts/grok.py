@@ -43,8 +43,8 @@ def read(source: Source) -> Iterator[Transcript]:
             if 0 <= before <= number:
                 break
             yield update
+        yield {"$end": "of the log"}
         if before >= 0:
-            yield {"$history": True}
             yield from _rows(history)
 
     yield from whole.transcripts(lambda: _Build(source, summary, clock.copy()), records)
@@ -127,7 +127,7 @@ def said(text: str) -> str:
 
 
 class _Build(Fold):
-    """Fold over updates of the event log and, behind ``{"$history": true}``, rows of the history."""
+    """Fold over updates of the event log and, behind ``{"$end": …}``, rows of the history."""
 
     label = "Grok"
 
@@ -141,7 +141,7 @@ class _Build(Fold):
         self.answered = False
 
     def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
-        if "$history" in record:
+        if "$end" in record:
             yield from self._end_of_run()
         elif "sessionUpdate" in record:
             yield from self._update(record)
