@@ -32,6 +32,10 @@ class LocalHost:
         """The status of full exposure."""
         return self._started().status()
 
+    def swept(self) -> bool:
+        """Whether this machine's transcripts were ever looked through to the end."""
+        return self.status()["lastSweepCompletedAt"] is not None
+
     def close(self) -> None:
         """Let go of the index."""
         with self._lock:

@@ -113,14 +113,9 @@ def _snippet(evidence: Mapping[str, Any], style: Style) -> Iterator[str]:
 def _resume(hit: Mapping[str, Any], host: str) -> str:
     """The line that reopens the session: the command itself when we have it, else the one that asks the host for it."""
     if hit.get("resumeCommand"):
-        return line(in_folder(hit["cwd"], hit["resumeCommand"]), 4096)
+        return line(hit["resumeCommand"], 4096)
     words = ["relay", "resume", *(["--host", host_label(host)] if host != "local" else []), "--agent", hit["agent"]]
     return " ".join(shlex.quote(word) for word in [*words, line(hit["sessionId"])])
-
-
-def in_folder(cwd: str | None, command: str) -> str:
-    """``command`` behind a ``cd`` into ``cwd``, when that folder is still there."""
-    return f"cd {shlex.quote(cwd)} && {command}" if cwd and os.path.isdir(cwd) else command
 
 
 def notes(response: Mapping[str, Any]) -> Iterator[str]:
@@ -223,8 +218,16 @@ def state(answer: Mapping[str, Any]) -> str:
     """On or off, and what the index is doing."""
     if not answer["enabled"]:
         return "off"
-    meaning = {"current": "up to date", "idle": "not started", "closed": "closed"}
-    return "on, " + meaning.get(answer["phase"], answer["phase"])
+    return "on, " + ("up to date" if answer["phase"] == "current" else answer["phase"])
+
+
+def incomplete(answer: Mapping[str, Any]) -> str:
+    """A sentence when a host's index does not hold everything yet, by its status; else empty."""
+    if answer["enabled"] and answer["lastSweepCompletedAt"] is None:
+        return "Not all of that host's transcripts are indexed yet; the same search finds more a little later."
+    if answer["enabled"] and answer["filesDue"]:
+        return f"{_count(answer['filesDue'], 'transcript')} there wait to be indexed; the same search finds more later."
+    return ""
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

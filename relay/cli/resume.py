@@ -17,6 +17,7 @@ from relay.cli.options import AGENT, EXIT_CODES, NOTHING_FOUND, UNAVAILABLE, USA
 from relay.cli.text import line
 from relay.index.faults import IndexUnavailable
 from relay.index.opening import database_path, open_for_reading
+from relay.search.hits import resume_command
 
 _EXAMPLES = """\b
 Examples:
@@ -91,7 +92,7 @@ def _here(session_id: str, agent: str | None, as_json: bool) -> None:
         raise reach.HostFault(f"A session of {session.agent} cannot be reopened by a command.", NOTHING_FOUND)
     if not os.path.exists(session.path):
         raise reach.HostFault("The session's transcript is not there any more.", NOTHING_FOUND)
-    text = render.in_folder(session.cwd, session.resume)
+    text = resume_command(session.resume, session.cwd)
     if as_json:
         click.echo(
             json.dumps({"agent": session.agent, "sessionId": session_id, "command": text, "shell": _login_shell()})

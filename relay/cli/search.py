@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -115,15 +116,17 @@ def command(
         sort=sort,
         debug=debug,
     )
+    why: dict[str, str] = {}
+    note = ""
     if host == "all":
         response, why = _all(request, timeout)
     else:
-        response, why = _one(host, request, timeout), {}
+        response, note = _one(host, request, timeout)
     if as_json:
         click.echo(json.dumps(clean_all(response), indent=2 if sys.stdout.isatty() else None))
     elif response["kind"] == "results":
         _show(response, request, style)
-    for text in _explained(response, host, why):
+    for text in [*_explained(response, host, why), *filter(None, [note])]:
         click.echo(text, err=True)
     sys.exit(_exit_code(response))
 
@@ -141,31 +144,38 @@ def _paths(given: tuple[str, ...], host: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _one(host: str, request: SearchRequest, timeout: float | None) -> dict[str, Any]:
+def _one(host: str, request: SearchRequest, timeout: float | None) -> tuple[dict[str, Any], str]:
     if host == "local":
         from relay.cli.local import LocalHost
 
         with LocalHost() as here:
-            return _first_page(lambda: here.search(request), request)
+            if not here.swept():  # nobody has looked yet what there is to find
+                request = dataclasses.replace(request, freshness="wait-until-current")
+            return _asked(here, request, timeout)
     there = reach.one(host)
     from relay.client.fanout import close_all
     from relay.client.remote import TIMEOUT
 
     try:
         with reach.faults():
-            return _first_page(lambda: there.search(request, timeout or TIMEOUT), request)
+            return _asked(there, request, timeout or TIMEOUT)
     finally:
         close_all([there])
 
 
-def _first_page(search: Any, request: SearchRequest) -> dict[str, Any]:
-    """The answer; a first page that the index outran is asked for again, a later one cannot be."""
-    answer: dict[str, Any] = search()
+def _asked(host: Any, request: SearchRequest, timeout: float | None) -> tuple[dict[str, Any], str]:
+    """The answer, and what to say when the index is not complete.
+
+    A first page that the index outran is asked for again; a later one cannot be.
+    """
+    answer: dict[str, Any] = host.search(request, timeout)
     for _ in range(_AGAIN if request.cursor is None else 0):
         if answer["kind"] != "stale-cursor":
             break
-        answer = search()
-    return answer
+        answer = host.search(request, timeout)
+    if answer["kind"] == "results" and not answer["hits"]:
+        return answer, render.incomplete(host.status(timeout))
+    return answer, ""
 
 
 def _all(request: SearchRequest, timeout: float | None) -> tuple[dict[str, Any], dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from relay.cli.text import clean_all
 
 if TYPE_CHECKING:
     from relay.client.fanout import Outcome
+
+#: Seconds.
+_LOOK_AROUND, _LOOK_AGAIN = 2.0, 0.05
 
 _EXAMPLES = """\b
 Examples:
@@ -61,16 +65,27 @@ def _one(host: str, timeout: float | None) -> dict[str, Any]:
         from relay.cli.local import LocalHost
 
         with LocalHost() as here:
-            return here.status()
+            return _settled(here, 0)
     there = reach.one(host)
     from relay.client.fanout import close_all
     from relay.client.remote import TIMEOUT
 
     try:
         with reach.faults():
-            return there.status(timeout or TIMEOUT)
+            return _settled(there, timeout or TIMEOUT)
     finally:
         close_all([there])
+
+
+def _settled(host: Any, timeout: float) -> dict[str, Any]:
+    """The status of a host whose agent has just started, once it has looked around; that takes 2 s at most."""
+    until = time.monotonic() + min(_LOOK_AROUND, timeout / 2 or _LOOK_AROUND)
+    while True:
+        answer: dict[str, Any] = host.status(timeout)
+        looking = answer["enabled"] and answer["phase"] in ("idle", "indexing") and not answer["filesDue"]
+        if not looking or time.monotonic() > until:
+            return answer
+        time.sleep(_LOOK_AGAIN)
 
 
 def _show_all(timeout: float | None, as_json: bool, style: render.Style) -> int:
@@ -80,9 +95,7 @@ def _show_all(timeout: float | None, as_json: bool, style: render.Style) -> int:
 
     try:
         with HostProgress([host.id for host in hosts]) as progress:
-            outcomes = fanout.ask(
-                hosts, lambda host, limit: host.status(limit), timeout or fanout.LEG_TIMEOUT, progress
-            )
+            outcomes = fanout.ask(hosts, _settled, timeout or fanout.LEG_TIMEOUT, progress)
     finally:
         fanout.close_all(hosts)
     if as_json:

@@ -45,11 +45,11 @@ def test_a_hit_of_this_machine_shows_all(home):
     folder = home / "it's here"
     folder.mkdir()
     lines = shown(
-        hit(1, cwd=str(folder), branch=None, duplicateCount=3, resumeCommand="claude --resume session-1",
+        hit(1, cwd=str(folder), branch=None, duplicateCount=3, resumeCommand="cd /x && claude --resume session-1",
             source={"presence": "present", "filePath": "/x/1.jsonl"})
     )  # fmt: skip
     assert lines[1] == "   claude · 3 h ago (2026-03-01 09:30) · ~/it's here · 3 messages · 2 more forks"
-    assert lines[3:5] == ["   /x/1.jsonl", f"   cd '{home}/it'\"'\"'s here' && claude --resume session-1"]
+    assert lines[3:5] == ["   /x/1.jsonl", "   cd /x && claude --resume session-1"]
 
 
 def test_what_is_unknown_is_left_out():
