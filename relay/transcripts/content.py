@@ -14,6 +14,7 @@ _RUN = re.compile(r"[A-Za-z0-9+/_-]{256,}={0,2}")
 #: What relay.transcripts.jsonl leaves of a payload that it cut.
 _LEFT_OUT = re.compile(r"\[(\d+) bytes left out\]")
 _WINDOW = 128
+_MIXTURE = (re.compile("[0-9]"), re.compile("[a-z]"), re.compile("[A-Z]"))
 
 
 def clean(text: str) -> str:
@@ -65,7 +66,7 @@ def _data_url_note(match: "re.Match[str]") -> str:
 def _run_note(match: "re.Match[str]") -> str:
     run = match.group()
     # A path or a long identifier has no such mixture; a hash in hexadecimal has no upper case.
-    mixed = any(c.isdigit() for c in run) and any(c.islower() for c in run) and any(c.isupper() for c in run)
+    mixed = all(kind.search(run) for kind in _MIXTURE)
     return f"[base64 {_decoded_size(run)}]" if mixed and run.count("/") < len(run) // 12 else run
 
 
@@ -186,7 +187,8 @@ def _leaves(value: Any) -> Iterator[Tuple[str, str]]:
             if item:
                 yield key, item
         elif isinstance(item, Mapping):
-            note = block_text(item) if item.get("type") in _IMAGE_TYPES else ""
+            kind = item.get("type")
+            note = block_text(item) if isinstance(kind, str) and kind in _IMAGE_TYPES else ""
             if note:
                 yield key, note
             else:

@@ -15,8 +15,6 @@ from relay.transcripts.whole import transcripts
 
 _DEFAULT_TITLES = frozenset(("untitled session", "new session"))
 _WORDLESS = frozenset(("reasoning", "finish"))
-#: How many of a session's last messages may still be growing; they are compared by their length too.
-_GROWING = 4
 
 
 class Crush(Fold):
@@ -84,17 +82,13 @@ class CrushDatabase(SqliteReader):
         """Times are whole seconds and a reply grows in place, so the last messages' lengths are part of the key."""
         if not self.filled:
             return
-        tallies = self.tallies("messages", "updated_at", "created_at")
+        tallies = self.tallies("messages", "updated_at", "finished_at")
         columns = self.choose("sessions", "id", "updated_at", "message_count", "title", "parent_session_id")
-        finished = self.choose("messages", "finished_at")
-        growing = (
-            f"SELECT length(parts), {finished} FROM messages WHERE session_id = ? ORDER BY rowid DESC LIMIT {_GROWING}"
-        )
         for row in self.database.rows(f"SELECT {columns} FROM sessions"):
             session_id = text(row[0])
             # A helper session in which Crush asks for another one's title.
             if session_id and not session_id.startswith("title-"):
-                last = self.database.rows(growing, (session_id,))
+                last = self.lengths("messages", "parts", session_id)
                 yield session_id, repr((*row[1:], tallies.get(session_id), last))
 
     def read(self, session_id: str) -> Optional[Transcript]:

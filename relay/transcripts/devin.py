@@ -90,10 +90,11 @@ class DevinDatabase(SqliteReader):
         """Nodes are only added."""
         if not self.filled:
             return
-        tallies = self.tallies("message_nodes", "row_id", "created_at")
+        tallies = self.tallies("message_nodes", "row_id")
         for row in self.database.rows(f"SELECT {self.choose('sessions', 'id', *_HEAD)} FROM sessions"):
             if text(row[0]) and not _is_set(row[5]):
-                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0]))))
+                last = self.lengths("message_nodes", "chat_message", text(row[0]))
+                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0])), last))
 
     def read(self, session_id: str) -> Optional[Transcript]:
         head = self.one("sessions", "id", session_id, *_HEAD)

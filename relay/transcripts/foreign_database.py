@@ -24,6 +24,9 @@ COPY_LIMIT = 1 << 30
 #: Characters of one value; a longer one is not read (see ``capped``).
 CELL_LIMIT = 32 << 20
 
+#: How many of a session's last rows may still be growing.
+GROWING = 4
+
 _COPY_PREFIX = "foreign-"
 _GONE = (0, 0, 0)
 _BUSY = "The database is in use by its program; it is tried again at its next change."
@@ -273,6 +276,13 @@ class SqliteReader:
         wanted = ", ".join(capped(column) if column in found else "NULL" for column in columns)
         for (row,) in self.database.rows(f'SELECT rowid FROM "{table}" WHERE "{key}" = ? ORDER BY {order}', (value,)):
             yield from self.database.rows(f'SELECT {wanted} FROM "{table}" WHERE rowid = ?', (row,))
+
+    def lengths(self, table: str, column: str, session_id: str) -> List[Tuple[Any, ...]]:
+        """How long the last rows of a session are: a reply grows in place, and times may be whole seconds."""
+        return self.database.rows(
+            f'SELECT length("{column}") FROM "{table}" WHERE session_id = ? ORDER BY rowid DESC LIMIT {GROWING}',
+            (session_id,),
+        )
 
     def parents(self, table: str, column: str) -> Dict[str, str]:
         """By session id: the session that started it, for those that name one."""

@@ -112,14 +112,15 @@ class GooseDatabase(SqliteReader):
     needed = {"sessions": ("id",), "messages": ("session_id", "role", "content_json")}
 
     def sessions(self, known: Mapping[str, str] = {}) -> Iterator[Tuple[str, str]]:
-        """No message changes in place (a conversation is written anew, under new row ids), so counts and ends do."""
+        """A conversation that is changed is written anew, under new row ids."""
         if not self.filled:
             return
-        tallies = self.tallies("messages", "id", "created_timestamp")
+        tallies = self.tallies("messages", "id")
         head = ("id", "session_type", "updated_at", "name", "description", "working_dir", "parent_session_id")
         for row in self.database.rows(f"SELECT {self.choose('sessions', *head)} FROM sessions"):
             if row[0] is not None and text(row[1]).lower() != "hidden":
-                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0]))))
+                last = self.lengths("messages", "content_json", text(row[0]))
+                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0])), last))
 
     def read(self, session_id: str) -> Optional[Transcript]:
         head = self.one(

@@ -42,7 +42,11 @@ class OpenCode(Fold):
         # ``summary: true`` marks the text a compaction left; a user message's ``summary`` is an object.
         speaker = SYSTEM if info.get("summary") is True else str(role)
         said = False
-        for part in record.get("parts") or ():
+        parts = record.get("parts") or ()
+        if role == USER and not parts:  # the first versions kept a prompt's text in the message itself
+            summary = mapping(info.get("summary"))
+            parts = ({"type": "text", "text": summary.get("body") or summary.get("title")},)
+        for part in parts:
             for message in self._part(speaker, mapping(part), at):
                 said = True
                 yield message
