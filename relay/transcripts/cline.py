@@ -72,6 +72,9 @@ class _Shown(Fold):
         at = self.saw(record.get("ts"))
         if record.get("partial") is True:
             return
+        if not isinstance(kind, str):
+            self.unknown += 1
+            return
         text = content.text_of(record.get("text"))
         first = self.seq == 0 and kind in ("text", "task")
         if first or kind in ("user_feedback", "task"):
@@ -94,7 +97,7 @@ class _Shown(Fold):
         elif kind in _NOTICES:
             if text.strip():
                 yield self.message(SYSTEM, text, at)
-        elif not (isinstance(kind, str) and _QUIET.match(kind)):
+        elif not _QUIET.match(kind):
             self.unknown += 1
 
 
@@ -196,9 +199,7 @@ def _list(path: str, changed: int, size: int) -> Dict[str, Dict[str, Any]]:
     tasks: Dict[str, Dict[str, Any]] = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("id") is not None:
-            tasks[str(entry["id"])] = {
-                name: entry[name][:4096] for name in kept if isinstance(entry.get(name), str)
-            }
+            tasks[str(entry["id"])] = {name: entry[name][:4096] for name in kept if isinstance(entry.get(name), str)}
     return tasks
 
 

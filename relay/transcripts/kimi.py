@@ -136,7 +136,7 @@ class WireReader(Spoken):
             yield from self.tool(content.text_of(payload.get("question")), at)
         elif kind == "BtwEnd":
             yield from self.tool(content.text_of(payload.get("response")), at)
-        elif kind not in _SILENT:
+        elif not (isinstance(kind, str) and kind in _SILENT):
             self.unknown += 1
 
     def _part(self, payload: Mapping[str, Any], at: Optional[int]) -> Iterator[Event]:

@@ -40,7 +40,11 @@ def test_an_ordinary_thread(tmp_path: Path) -> None:
         ),
         said(
             "user",
-            {"type": "tool_result", "toolUseID": "t", "run": {"status": "done", "result": {"output": "a.py", "exitCode": 0}}},
+            {
+                "type": "tool_result",
+                "toolUseID": "t",
+                "run": {"status": "done", "result": {"output": "a.py", "exitCode": 0}},
+            },
             {"type": "tool_result", "toolUseID": "u", "run": {"status": "error", "error": {"message": "no such file"}}},
             {"type": "tool_result", "tool_use_id": "v", "content": [{"type": "text", "text": "older"}]},
             {"type": "tool_result", "toolUseID": "w", "run": {"status": "done", "result": ["one", "two"]}},

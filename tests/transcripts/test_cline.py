@@ -47,7 +47,9 @@ def test_an_ordinary_task(tmp_path: Path) -> None:
             ask("command", "pytest -q", 6),
             say("command_output", "3 passed", 7),
             ask("followup", {"question": "Which database?", "options": ["a", "b"]}, 8),
-            say("user_feedback", "sqlite", 9, images=["data:image/png;base64," + base64.b64encode(b"x" * 300).decode()]),
+            say(
+                "user_feedback", "sqlite", 9, images=["data:image/png;base64," + base64.b64encode(b"x" * 300).decode()]
+            ),
             say("checkpoint_created", "", 10),
             say("error", "Out of tokens", 11),
             say("completion_result", "Done.HAS_CHANGES", 12),
@@ -57,7 +59,15 @@ def test_an_ordinary_task(tmp_path: Path) -> None:
     )
     document(
         tmp_path / CLINE / "state/taskHistory.json",
-        [{"id": "1"}, {"id": TASK, "ts": T, "task": "Refactor the database layer\nand test it", "cwdOnTaskInitialization": "/w/app"}],
+        [
+            {"id": "1"},
+            {
+                "id": TASK,
+                "ts": T,
+                "task": "Refactor the database layer\nand test it",
+                "cwdOnTaskInitialization": "/w/app",
+            },
+        ],
     )
     (source,) = sources("cline", tmp_path)
     assert read(source) == {
@@ -102,7 +112,10 @@ def test_a_task_of_which_only_the_model_s_history_is_left(tmp_path: Path) -> Non
                 ],
                 "ts": T + 1,
             },
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x = 1"}, block(details)]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x = 1"}, block(details)],
+            },
             {"role": "assistant", "content": "Running."},
             {"role": "user", "content": [block("[execute_command for 'ls'] Result:\na.py"), block(details)]},
             {"role": "user", "content": "what happened so far", "isSummary": True},
@@ -129,7 +142,10 @@ def test_a_subtask_of_roo(tmp_path: Path) -> None:
     folder = tmp_path / ROO / "tasks/child"
     document(folder / "ui_messages.json", [say("text", "Write the tests", 0), say("condense_context", "", 1)])
     document(folder / "history_item.json", {"id": "child", "parentTaskId": "parent", "workspace": "/w/app"})
-    document(tmp_path / ROO / "tasks/_index.json", {"entries": [{"id": "child", "task": "\nTests, please", "workspace": "/old"}]})
+    document(
+        tmp_path / ROO / "tasks/_index.json",
+        {"entries": [{"id": "child", "task": "\nTests, please", "workspace": "/old"}]},
+    )
     (source,) = sources("cline", tmp_path)
     ((session, _),) = read(source).values()
     assert session == Session(
@@ -165,7 +181,13 @@ def test_a_broken_task(tmp_path: Path) -> None:
     folder = tmp_path / CLINE / "tasks/1"
     document(
         folder / "ui_messages.json",
-        [7, {"ts": "?", "type": "say", "say": "text", "text": "hello"}, say("hologram", "?", 1), {"type": "ask"}, say("tool", "{", 2)],
+        [
+            7,
+            {"ts": "?", "type": "say", "say": "text", "text": "hello"},
+            say("hologram", "?", 1),
+            {"type": "ask"},
+            say("tool", "{", 2),
+        ],
     )
     (source,) = sources("cline", tmp_path)
     ((_, messages),) = read(source).values()

@@ -27,7 +27,12 @@ def members(path: Path, *streamed: str) -> List[Tuple[str, Any]]:
 
 
 @any_path
-@given(st.dictionaries(st.text(), values, max_size=5), st.lists(values, max_size=5), st.sampled_from([None, 1]), st.booleans())
+@given(
+    st.dictionaries(st.text(), values, max_size=5),
+    st.lists(values, max_size=5),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
 def test_the_members_are_what_json_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: Any, items: Any, indent: Any, ascii_only: bool
 ) -> None:

@@ -34,7 +34,13 @@ def said(identity: str, kind: str, content: Any, second: int, **more: Any) -> Di
 
 def call(status: str, *result: Any) -> Dict[str, Any]:
     answers = [{"functionResponse": {"id": "t1", "name": "shell", "response": {"output": one}}} for one in result]
-    return {"id": "t1", "name": "shell", "args": {"command": "gh run list"}, "status": status, "result": answers or None}
+    return {
+        "id": "t1",
+        "name": "shell",
+        "args": {"command": "gh run list"},
+        "status": status,
+        "result": answers or None,
+    }
 
 
 def log(home: Path, *records: Any, name: str = "session-2026-06-01T09-00-9f1c0000.jsonl", project: str = "app") -> Path:
@@ -190,7 +196,9 @@ def test_subagents_name_their_parent(tmp_path: Path) -> None:
     assert session.resume == f"gemini --resume {SID}"
 
 
-@pytest.mark.parametrize("found", ["register", "hash of a registered folder", "hash of an added folder", "added", "none"])
+@pytest.mark.parametrize(
+    "found", ["register", "hash of a registered folder", "hash of an added folder", "added", "none"]
+)
 def test_the_folder_of_the_project(tmp_path: Path, found: str) -> None:
     digest = hashlib.sha256(b"/w/app").hexdigest()
     changes: Dict[str, Any] = {}

@@ -153,7 +153,9 @@ def test_what_compaction_removed_comes_from_the_event_log(tmp_path: Path) -> Non
             chunk(2, "agent", "first answer"),
             update(3, "tool_call", toolCallId="g1", title="bash", rawInput={"command": "ls"}),
             update(4, "tool_call_update", toolCallId="g1", status="in_progress", rawOutput={"text": "partial"}),
-            update(5, "tool_call_update", toolCallId="g1", status="completed", rawOutput={"type": "Bash", "text": "a.py"}),
+            update(
+                5, "tool_call_update", toolCallId="g1", status="completed", rawOutput={"type": "Bash", "text": "a.py"}
+            ),
             chunk(6, "user", "continue"),
             chunk(7, "agent", "second answer"),
             update(8, "compaction_checkpoint"),
@@ -180,7 +182,10 @@ def test_a_session_without_a_history_is_read_from_the_event_log(tmp_path: Path) 
     session(
         tmp_path,
         updates=(
-            {"timestamp": T + 1, "update": {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}}},
+            {
+                "timestamp": T + 1,
+                "update": {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}},
+            },
             update(2, "tool_call", toolCallId="g1", rawInput={"pattern": "x"}, _meta={"x.ai/tool": {"name": "grep"}}),
             update(
                 3,

@@ -98,7 +98,10 @@ def test_a_retried_step_is_undone(tmp_path: Path) -> None:
 
 
 def test_subagents_do_not_speak_for_the_session(tmp_path: Path) -> None:
-    inner = {"parent_tool_call_id": "tc1", "event": {"type": "ContentPart", "payload": {"type": "text", "text": "half"}}}
+    inner = {
+        "parent_tool_call_id": "tc1",
+        "event": {"type": "ContentPart", "payload": {"type": "text", "text": "half"}},
+    }
     more = {"task_tool_call_id": "tc1", "event": {"type": "ContentPart", "payload": {"type": "text", "text": " done"}}}
     call = {"type": "ToolCall", "payload": {"id": "x", "function": {"name": "Grep", "arguments": '{"pattern": "foo"}'}}}
     answer = {"type": "ToolResult", "payload": {"tool_call_id": "x", "return_value": {"output": "foo.py"}}}
@@ -152,7 +155,9 @@ def test_a_session_without_a_log_is_read_from_the_history(tmp_path: Path) -> Non
         {
             "role": "assistant",
             "content": [{"type": "think", "think": "hm"}, {"type": "text", "text": "Looking."}],
-            "tool_calls": [{"type": "function", "id": "t", "function": {"name": "Shell", "arguments": '{"command":"ls"}'}}],
+            "tool_calls": [
+                {"type": "function", "id": "t", "function": {"name": "Shell", "arguments": '{"command":"ls"}'}}
+            ],
         },
         {"role": "tool", "content": [{"type": "text", "text": "a.py"}], "tool_call_id": "t"},
         {"role": "_usage", "token_count": 12},

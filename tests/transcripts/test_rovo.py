@@ -39,7 +39,10 @@ def test_an_ordinary_session(tmp_path: Path) -> None:
                     {"part_kind": "tool-call", "tool_name": "grep", "args": '{"pattern": "x"}', "tool_call_id": "t"},
                     timestamp="2026-02-02T02:40:02Z",
                 ),
-                turn("request", {"part_kind": "tool-return", "tool_name": "grep", "content": "a.py:1", "tool_call_id": "t"}),
+                turn(
+                    "request",
+                    {"part_kind": "tool-return", "tool_name": "grep", "content": "a.py:1", "tool_call_id": "t"},
+                ),
                 turn("request", {"part_kind": "retry-prompt", "content": "invalid arguments", "tool_name": "grep"}),
                 turn("response", {"part_kind": "text", "content": "Fixed."}, timestamp="2026-02-02T02:40:09Z"),
             ],
