@@ -226,20 +226,23 @@ def _open(path: str) -> OpenIndex:
 def _connect(path: str) -> OpenIndex:
     """With a write-ahead log where that works, with a rollback journal where it does not (no shared memory)."""
     try:
-        index = OpenIndex(path, "wal")
-        if index.journal_mode == "wal":
-            try:
-                index.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                return index
-            except sqlite3.OperationalError:
-                index.close()
-                raise
-        return index
+        return _tried(OpenIndex(path, "wal"))
     except sqlite3.OperationalError as error:
-        if is_damage(error) or "unable to open" not in str(error).lower() and "locking" not in str(error).lower():
+        if is_damage(error) or "full" in str(error).lower():
             raise
-    _leave_wal(path)
-    return OpenIndex(path, "delete")
+        _leave_wal(path)
+        return _tried(OpenIndex(path, "delete"))
+
+
+def _tried(index: OpenIndex) -> OpenIndex:
+    """The index, once the write lock was had: only then SQLite needs its shared memory to be writable."""
+    try:
+        index.connection.execute("BEGIN IMMEDIATE")
+        index.connection.execute("ROLLBACK")
+    except BaseException:
+        index.close()
+        raise
+    return index
 
 
 def _leave_wal(path: str) -> None:
