@@ -22,6 +22,7 @@ _LEAVES_ALONE = 0.5
 _LEAVES_ASKED = 0.3
 _PIECE = 1 << 16
 _OUTPUT_KEPT = 1 << 20
+_STDERR_PIECES = 64
 
 _open: set[CommandStreams] = set()
 
@@ -101,8 +102,9 @@ class CommandStreams:
     def stderr_tail(self) -> bytes:
         """See ``Streams``."""
         with self._reading:
-            if not self._closed:
-                self._take_stderr()
+            for _ in range(_STDERR_PIECES):  # not without end, should the command never stop
+                if self._closed or not self._take_stderr():
+                    break
         return self._tail
 
     def close(self) -> None:
@@ -156,7 +158,8 @@ class CommandStreams:
                 return True
         return False
 
-    def _take_stderr(self) -> None:
+    def _take_stderr(self) -> bool:
+        """Take in what stands in the pipe; False when there is nothing."""
         try:
             data = self._stderr.read(_PIECE) if self._stderr_open else None
         except OSError:
@@ -165,6 +168,7 @@ class CommandStreams:
             self._tail = (self._tail + data)[-STDERR_KEPT:]
         elif data is not None:
             self._stderr_open = False
+        return bool(data)
 
 
 def run(command: tuple[str, ...] | str, timeout: float) -> Completed:

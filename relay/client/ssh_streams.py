@@ -25,7 +25,8 @@ class ChannelStreams:
         self.reader = self
         self.writer = self
         # Both outputs share one window, so whoever reads stdout alone would stop at a full stderr.
-        threading.Thread(target=self._drain, name="relay-ssh-stderr", daemon=True).start()
+        self._draining = threading.Thread(target=self._drain, name="relay-ssh-stderr", daemon=True)
+        self._draining.start()
 
     def read1(self, size: int) -> bytes:
         """See ``ByteReader``."""
@@ -47,6 +48,8 @@ class ChannelStreams:
 
     def stderr_tail(self) -> bytes:
         """See ``Streams``."""
+        if self._channel.status_event.is_set():
+            self._draining.join(1.0)  # all of it has arrived, but may not be taken in yet
         return self._tail
 
     def close(self) -> None:
