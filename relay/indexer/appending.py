@@ -98,8 +98,7 @@ def read(
 ) -> None:
     """Bring an append-only file up to date. ``oldest`` (epoch ms): a session last updated before it is not kept."""
     with open(source.path, "rb", buffering=1 << 18) as file:
-        status = os.fstat(file.fileno())
-        now = Fingerprint(str(status.st_ino), status.st_size, status.st_mtime_ns)
+        now = changes.complete(source, os.fstat(file.fileno()))
         state = _unpacked(cursor)
         continued = _is_continued(file, cursor, state, now)
         if not continued:
@@ -187,7 +186,7 @@ def _is_continued(file: BinaryIO, cursor: Cursor, state: Mapping[str, Any], now:
     """Whether the file still begins with what was consumed, so that reading may go on from there."""
     if not state or now.size < cursor.offset:
         return False
-    if cursor.identity == now.identity and now.size > cursor.size:
+    if changes.inode(cursor.identity) == changes.inode(now.identity) and now.size > cursor.size:
         return bool(state.get("marks") == changes.marks(file, cursor.offset))
     # Another inode, or bytes that may have been written over in place: all that was consumed is compared.
     return bool(state.get("checksum") == changes.checksum(file, 0, cursor.offset))

@@ -34,10 +34,17 @@ class Fingerprint(NamedTuple):
 
 def fingerprint(source: Source) -> Fingerprint:
     """Raises OSError when the source cannot be looked at (FileNotFoundError: it is gone)."""
-    status = os.stat(source.path)
+    return complete(source, os.stat(source.path))
+
+
+def complete(source: Source, status: os.stat_result) -> Fingerprint:
+    """The fingerprint of a source whose own file has this status: further files are looked at, too.
+
+    An append-only file keeps its own mtime, since it says how far that file was read.
+    """
     identity = str(status.st_ino)
     store = source.store
-    if store.kind == APPEND:
+    if store.kind == APPEND and store.files is None:
         return Fingerprint(identity, status.st_size, status.st_mtime_ns)
     further = [source.path + "-wal"] if store.kind == DATABASE else list(store.files(source)) if store.files else []
     newest = status.st_mtime_ns
@@ -53,7 +60,12 @@ def fingerprint(source: Source) -> Fingerprint:
     if parts:
         everything = "\1".join(parts).encode("utf-8", "surrogateescape")
         identity += "+" + hashlib.blake2b(everything, digest_size=8).hexdigest()
-    return Fingerprint(identity, status.st_size, newest)
+    return Fingerprint(identity, status.st_size, status.st_mtime_ns if store.kind == APPEND else newest)
+
+
+def inode(identity: str) -> str:
+    """The part of a fingerprint's identity that is the source's own file."""
+    return identity.partition("+")[0]
 
 
 def settled(mtime_ns: int) -> bool:
