@@ -95,8 +95,9 @@ class CodexReader(Fold):
         if self.meta is not None:
             # Records of another thread follow: those of a parent, whose own first record stands last.
             if own and own != self.meta:
-                self.lineage = own
-                if self.parent is not None and self.copied_at is None:
+                if self.parent is None:
+                    self.lineage = own
+                elif self.copied_at is None:
                     self.copied_at = at or 0
             return
         self.meta = own or self.id or self.stem

@@ -151,12 +151,17 @@ def output_text(output: Any) -> str:
         output = _from_json(output)
     if isinstance(output, str):
         return text_of(output, TOOL_LIMIT)
-    # Blocks give their text; an object of another kind may have a member of that name beside others.
-    if isinstance(output, (list, tuple)) or (isinstance(output, Mapping) and isinstance(output.get("type"), str)):
-        text = text_of(output, TOOL_LIMIT)
-        if text:
-            return text
-    return flatten(output)
+    blocks = output if isinstance(output, (list, tuple)) else (output,)
+    text = text_of(blocks, TOOL_LIMIT)
+    # Blocks give their text; objects of another kind may have a member of that name beside others.
+    if all(isinstance(block, str) or (isinstance(block, Mapping) and _is_plain(block)) for block in blocks):
+        return text
+    return text if text and isinstance(output, (list, tuple)) else flatten(output)
+
+
+def _is_plain(block: Mapping[str, Any]) -> bool:
+    kind = block.get("type")
+    return isinstance(kind, str) and (kind in _TEXT_TYPES or kind in _IMAGE_TYPES)
 
 
 def flatten(value: Any) -> str:

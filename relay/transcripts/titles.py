@@ -11,6 +11,8 @@ LENGTH = 96
 #: Blocks that several agents put before, after or into what a person typed. One that is not closed takes the rest.
 _BLOCKS = re.compile(r"<(system-reminder|codex_internal_context|goal_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 
+_BLANK = "\ufeff \t\r\n\f\v"
+
 #: Text that is instructions from a file, whoever it is said by.
 _INSTRUCTIONS = ("# AGENTS.md instructions", "<INSTRUCTIONS>")
 
@@ -29,11 +31,12 @@ def leading(*tags: str) -> Pattern[str]:
 
 def visible(text: str, *injected: Pattern[str]) -> str:
     """What a person typed: ``text`` without wrapper blocks (ours, ``injected``), trimmed; empty if nothing is left."""
+    text = text.strip(_BLANK)
     if "<" in text:
         text = _BLOCKS.sub(" ", text)
         for pattern in injected:
             text = pattern.sub(" ", text)
-    text = text.strip("\ufeff \t\r\n\f\v")
+        text = text.strip(_BLANK)
     return "" if text.startswith(_INSTRUCTIONS) else text
 
 
