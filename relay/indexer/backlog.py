@@ -87,11 +87,11 @@ class Events:
                 self._rested = {known: until for known, until in self._rested.items() if until > now}
             self._rested[path] = now + seconds
 
-    def take(self) -> Tuple[List[Source], List[Folder]]:
-        """What is due now, taken out."""
+    def take(self, early: bool = False) -> Tuple[List[Source], List[Folder]]:
+        """What is due now (``early``: everything, without its wait), taken out."""
         now = time.monotonic()
         with self._wake:
-            due = [path for path, (_, when) in self._sources.items() if when <= now]
+            due = [path for path, (_, when) in self._sources.items() if early or when <= now]
             sources = [self._sources.pop(path)[0] for path in due]
             folders = list(self._folders.values())
             self._folders.clear()

@@ -166,9 +166,9 @@ class Indexing:
         if not settled:
             self._events.add(source, 0.2)
 
-    def read_events(self) -> bool:
-        """Read what events named and commit it; False when there was nothing."""
-        sources, folders = self._events.take()
+    def read_events(self, early: bool = False) -> bool:
+        """Read what events named (``early``: also what should wait) and commit it; False when there was nothing."""
+        sources, folders = self._events.take(early)
         if not sources and not folders:
             return False
         for source in sources:
@@ -204,6 +204,8 @@ class Indexing:
         """The bounded recent pass: look at everything, read the newest of every agent, leave the rest for later."""
         self.read_events()
         self.scan()
+        # The look passes over what events have named, however late they came.
+        self.read_events(early=True)
         deadline = time.monotonic() + RECENT_SECONDS
         for source, seen in self.due.newest(RECENT):
             if time.monotonic() > deadline:
