@@ -11,6 +11,10 @@ class Unreachable(ClientFault):
     """No connection came about: name, route, port, proxy."""
 
 
+class Busy(Unreachable):
+    """Something answers at the host's port, but takes no SSH connection just now; a little later it may."""
+
+
 class HostKeyChanged(ClientFault):
     """The host shows another key than the one that is known for it."""
 

@@ -7,6 +7,7 @@ import re
 from relay.client import ssh_faults
 from relay.client.faults import (
     AuthenticationFailed,
+    Busy,
     ClientFault,
     ConnectionLost,
     HostKeyChanged,
@@ -70,7 +71,8 @@ def fault(target: str, said: str) -> ClientFault:
     why = next(
         (line for sign in _UNREACHABLE for line in own if sign in line), own[-1] if own else "ssh gave no reason"
     )
-    return Unreachable(
+    kind = Busy if "kex_exchange_identification" in why else Unreachable
+    return kind(
         f"No connection to {target}: {why}. Is the host up, and do the name, the port and the network or VPN fit?"
     )
 

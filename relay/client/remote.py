@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from typing import Any
 
 from relay.client.command import CommandStreams
 from relay.client.deadline import Deadline
-from relay.client.faults import ConnectionLost, ProtocolFault
+from relay.client.faults import Busy, ConnectionLost, ProtocolFault
 from relay.client.host_ids import SSH
 from relay.client.hosts_file import Host
 from relay.client.protocol import JsonRpcClient, MethodNotFound
@@ -16,6 +18,8 @@ from relay.contract import exposure, requests, responses
 
 #: How long one host may take over one question, in seconds, connecting included; a search may wait 5 s for freshness.
 TIMEOUT = 15.0
+#: How often a busy server is tried, and the seconds between: at random, so that many of us do not come together.
+_ATTEMPTS, _PAUSE = 4, (0.2, 1.2)
 
 
 class RemoteHost:
@@ -96,17 +100,10 @@ class RemoteHost:
 
     def _start(self, deadline: Deadline) -> None:
         if self._host.id.kind == SSH:
-            from relay.client import ssh
             from relay.client.launcher import remote_command
 
             remedy = f"Install it: `relay-installer install {self.name}`."
-            connection = ssh.connect(
-                self._host.id.name,
-                timeout=deadline.left(),
-                interactive=self._interactive,
-                accept_new=self._accept_new,
-                transport=self._host.transport,
-            )
+            connection = self._connected(deadline)
             self._keep(connection)
             streams = connection.open(remote_command("serve"))
         else:
@@ -114,6 +111,27 @@ class RemoteHost:
             assert self._host.command is not None
             streams = CommandStreams(self._host.command)
         self._keep(JsonRpcClient(streams, self.name, remedy))
+
+    def _connected(self, deadline: Deadline) -> Connection:
+        """A connection; a server that takes no further one (many hosts behind one bastion) is tried again."""
+        from relay.client import ssh
+
+        attempt = 1
+        while True:
+            try:
+                return ssh.connect(
+                    self._host.id.name,
+                    timeout=deadline.left(),
+                    interactive=self._interactive,
+                    accept_new=self._accept_new,
+                    transport=self._host.transport,
+                )
+            except Busy:
+                pause = random.uniform(*_PAUSE)
+                if attempt == _ATTEMPTS or self._closed or deadline.left() < 2 * pause:
+                    raise
+            attempt += 1
+            time.sleep(pause)
 
     def _keep(self, opened: Connection | JsonRpcClient) -> None:
         """Hold what was opened, or close it when ``close()`` was called while it was being opened."""

@@ -20,6 +20,7 @@ from relay.client import (
     ssh_streams,
 )
 from relay.client.faults import (
+    Busy,
     ConnectionLost,
     HostKeyChanged,
     HostKeyUnknown,
@@ -175,7 +176,7 @@ def _enter(
         transport.start_client(timeout=left)
     except (paramiko.SSHException, EOFError, OSError) as error:
         deadline.left(settings.target)
-        raise Unreachable(
+        raise Busy(
             f"{settings.hostname} port {settings.port} answers, but no SSH connection comes about:"
             f" {str(error) or 'closed'}. Is it an SSH server, and not too busy (MaxStartups)?"
         ) from error
