@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from typing import Any, Callable, List, Optional, Pattern, Sequence, Tuple, Union
@@ -108,6 +109,17 @@ def beside(*names: str) -> Callable[[Source], List[str]]:
     def files(source: Source) -> List[str]:
         folder = os.path.dirname(source.path)
         return [os.path.normpath(os.path.join(folder, *name.split("/"))) for name in names]
+
+    return files
+
+
+def files_by(function: str) -> Callable[[Source], Sequence[str]]:
+    """For ``Store.files``: the function at ``module:attribute`` of this package, imported when it is first asked."""
+    module, _, attribute = function.partition(":")
+
+    def files(source: Source) -> Sequence[str]:
+        found: Sequence[str] = getattr(importlib.import_module(f"relay.transcripts.{module}"), attribute)(source)
+        return found
 
     return files
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import os
-from typing import Callable, Sequence, Tuple
+from typing import Sequence, Tuple
 
-from relay.transcripts.globs import Claim, beside, homes, store, together
+from relay.transcripts.document_rows import CURSOR_TRANSCRIPTS, DOCUMENT_AGENTS, GROK_BUILD
+from relay.transcripts.globs import Claim, files_by, homes, store
 from relay.transcripts.line_rows import LINE_AGENTS
-from relay.transcripts.registry import APPEND, DATABASE, WHOLE, Agent, Env
-from relay.transcripts.types import Source
-
-
-def _files(function: str) -> Callable[[Source], Sequence[str]]:
-    """A store's ``files``: the function at ``module:attribute``, imported when it is first asked."""
-    module, _, attribute = function.partition(":")
-
-    def files(source: Source) -> Sequence[str]:
-        found: Sequence[str] = getattr(importlib.import_module(f"relay.transcripts.{module}"), attribute)(source)
-        return found
-
-    return files
+from relay.transcripts.registry import DATABASE, WHOLE, Agent, Env
 
 
 def _with_journals(glob: str) -> Tuple[Claim, ...]:
@@ -59,7 +47,7 @@ OPENCODE = Agent(
             "storage",
             "opencode_tree:read",
             ("session/*/*.json",),
-            files=_files("opencode_tree:files"),
+            files=files_by("opencode_tree:files"),
         ),
     ),
 )
@@ -126,223 +114,8 @@ CURSOR_CHATS = store(
     "cursor", "chats", DATABASE, "chats", "cursor_store:CursorStore", _with_journals("*/*/store.db"), rank=-1
 )
 
-GEMINI = Agent(
-    "gemini",
-    "Gemini CLI",
-    homes("$GEMINI_CLI_HOME/.gemini", "~/.gemini"),
-    (
-        store(
-            "gemini",
-            "chats",
-            WHOLE,
-            "tmp",
-            "gemini:read",
-            ("*/chats/session-*.jsonl", "*/chats/session-*.json", "*/chats/*/*.jsonl"),
-        ),
-    ),
-)
+GROK = Agent("grok", "Grok", homes("$GROK_HOME", "~/.grok"), (GROK_BUILD, GROK_CLI))
 
-KIMI = Agent(
-    "kimi",
-    "Kimi",
-    together(homes("$KIMI_SHARE_DIR", "~/.kimi"), homes("$KIMI_CODE_HOME", "~/.kimi-code")),
-    (
-        store(
-            "kimi",
-            "logs",
-            APPEND,
-            "sessions",
-            "kimi:WireReader",
-            ("*/*/wire.jsonl", "*/*/subagents/*/wire.jsonl", ("*/<uuid>/state.json", "{0}/{1}/wire.jsonl")),
-            files=beside("state.json", "metadata.json"),
-            rank=1,
-        ),
-        store(
-            "kimi",
-            "contexts",
-            WHOLE,
-            "sessions",
-            "kimi:read_context",
-            ("*/*/context.jsonl", "*/*.jsonl"),
-            files=beside("state.json", "metadata.json", "wire.jsonl"),
-        ),
-        store(
-            "kimi",
-            "code",
-            APPEND,
-            "sessions",
-            "kimi_code:WireReader",
-            (
-                "*/session_*/agents/*/wire.jsonl",
-                "*/conv-*/agents/*/wire.jsonl",
-                ("*/session_*/state.json", "{0}/session_{1}/agents/main/wire.jsonl"),
-            ),
-            files=beside("../../state.json"),
-            rank=1,
-        ),
-    ),
-)
+CURSOR = Agent("cursor", "Cursor", homes("~/.cursor"), (*CURSOR_TRANSCRIPTS, CURSOR_CHATS))
 
-GROK = Agent(
-    "grok",
-    "Grok",
-    homes("$GROK_HOME", "~/.grok"),
-    (
-        store(
-            "grok",
-            "build",
-            WHOLE,
-            "sessions",
-            "grok:read",
-            (
-                "*/*/summary.json",
-                ("*/*/chat_history.jsonl", "{0}/{1}/summary.json"),
-                ("*/*/updates.jsonl", "{0}/{1}/summary.json"),
-            ),
-            files=beside("chat_history.jsonl", "updates.jsonl"),
-            rank=1,
-        ),
-        GROK_CLI,
-    ),
-)
-
-CURSOR = Agent(
-    "cursor",
-    "Cursor",
-    homes("~/.cursor"),
-    (
-        store(
-            "cursor",
-            "transcripts",
-            APPEND,
-            "projects",
-            "cursor:JsonlReader",
-            (
-                "*/agent-transcripts/*.jsonl",
-                "*/agent-transcripts/*/*.jsonl",
-                "*/agent-transcripts/*/subagents/*.jsonl",
-            ),
-            rank=2,
-        ),
-        store(
-            "cursor",
-            "texts",
-            WHOLE,
-            "projects",
-            "cursor:read_text",
-            ("*/agent-transcripts/*.txt", "*/agent-transcripts/*/*.txt"),
-            rank=1,
-        ),
-        CURSOR_CHATS,
-    ),
-)
-
-#: Where editors keep the storage of their extensions, and which extensions keep tasks there.
-_EDITORS = (
-    *(f"~/.config/{name}/User" for name in ("Code", "Code - Insiders", "VSCodium", "Cursor")),
-    *(
-        f"darwin:~/Library/Application Support/{name}/User"
-        for name in ("Code", "Code - Insiders", "VSCodium", "Cursor")
-    ),
-    *(f"~/{name}/data/User" for name in (".vscode-server", ".vscode-server-insiders", ".cursor-server")),
-)
-_TASK_EXTENSIONS = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code")
-
-CLINE = Agent(
-    "cline",
-    "Cline",
-    together(
-        homes("$CLINE_SESSION_DATA_DIR"),
-        homes("$CLINE_DATA_DIR", "$CLINE_DIR/data", "~/.cline/data"),
-        homes(*(f"{user}/globalStorage/{extension}" for user in _EDITORS for extension in _TASK_EXTENSIONS)),
-    ),
-    (
-        store(
-            "cline",
-            "tasks-and-sessions",
-            WHOLE,
-            "",
-            "cline:read",
-            (
-                "tasks/*/ui_messages.json",
-                "tasks/*/claude_messages.json",
-                "tasks/*/api_conversation_history.json",
-                ("tasks/*/history_item.json", "tasks/{0}/ui_messages.json"),
-                "sessions/*/*.messages.json",
-                "*/*.messages.json",
-            ),
-            ("cache", "settings", "checkpoints", "state"),
-            files=_files("cline:files"),
-        ),
-    ),
-)
-
-ROVO = Agent(
-    "rovo",
-    "Rovo Dev",
-    homes("~/.rovodev"),
-    (
-        store(
-            "rovo",
-            "sessions",
-            WHOLE,
-            "sessions",
-            "rovo:read",
-            ("*/session_context.json", ("*/metadata.json", "{0}/session_context.json")),
-            files=beside("metadata.json"),
-        ),
-    ),
-)
-
-AMP = Agent(
-    "amp",
-    "Amp",
-    homes("$XDG_DATA_HOME/amp"),
-    (store("amp", "threads", WHOLE, "threads", "amp:read", ("T-*.json",)),),
-)
-
-#: Folders of Antigravity that are large and hold no conversation.
-_ANTIGRAVITY_BULK = (
-    "antigravity*/bin",
-    "antigravity*/browser_recordings",
-    "antigravity*/code_tracker",
-    "antigravity*/playground",
-    "antigravity*/scratch",
-)
-
-ANTIGRAVITY = Agent(
-    "antigravity",
-    "Antigravity",
-    homes("~/.gemini"),
-    (
-        store(
-            "antigravity",
-            "conversations",
-            WHOLE,
-            "",
-            "antigravity:read",
-            (
-                "antigravity*/**/transcript*.jsonl",
-                "antigravity*/conversations/*.jsonl",
-                "antigravity*/conversations/*.json",
-                "antigravity*/exports/*.json",
-            ),
-            _ANTIGRAVITY_BULK,
-        ),
-    ),
-)
-
-AGENTS: Sequence[Agent] = (*LINE_AGENTS, OPENCODE,
-    GOOSE,
-    HERMES,
-    DEVIN,
-    CRUSH,
-    GEMINI,
-    KIMI,
-    GROK,
-    CURSOR,
-    CLINE,
-    ROVO,
-    AMP,
-    ANTIGRAVITY,
-)
+AGENTS: Sequence[Agent] = (*LINE_AGENTS, *DOCUMENT_AGENTS, OPENCODE, GOOSE, HERMES, DEVIN, CRUSH, GROK, CURSOR)
