@@ -314,7 +314,10 @@ class Writer:
             raise translated(sqlite3.DatabaseError("a row's text is malformed")) from error
 
     def _touch(self, key: int, assignment: str) -> None:
-        self.execute(f"UPDATE sessions SET {assignment}, changed = ? WHERE id = ?", (self.generation + 1, key))
+        self.execute(
+            f"UPDATE sessions SET {assignment}, changed = CASE live WHEN 1 THEN ? ELSE changed END WHERE id = ?",
+            (self.generation + 1, key),
+        )
         if self.execute("SELECT live FROM sessions WHERE id = ?", (key,)).fetchone()[0]:
             self._changed = True
 
