@@ -10,7 +10,7 @@ from relay.transcripts.types import AppendReader, Event, Message, Rewind, Sessio
 F = TypeVar("F", bound=AppendReader)
 
 #: Characters of messages that are kept from the first time over; beyond them the records are read again.
-_KEPT = 2 << 20
+_KEPT = 8 << 20
 #: Stands for a place that nothing was said at.
 _NOTHING = (1 << 64) - 1
 

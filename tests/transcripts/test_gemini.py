@@ -6,9 +6,11 @@ import base64
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from relay.transcripts.types import Message, Session, Unreadable
 from tests.support.transcript_sources import document, lines, read, sources, text, unknown
@@ -148,6 +150,40 @@ def test_two_records_on_one_line_are_both_found_again(tmp_path: Path) -> None:
     (source,) = sources("gemini", tmp_path)
     ((_, messages),) = read(source).values()
     assert [one.text for one in messages] == ["one", "two", "three"]
+
+
+names = st.sampled_from(["a", "b", "c", "d"])
+words = st.sampled_from(["one", "two", "three"])
+operations = st.lists(
+    st.tuples(st.just("say"), names, words)
+    | st.tuples(st.just("rewind"), names, words)
+    | st.tuples(
+        st.just("replace"), st.lists(st.tuples(names, words), max_size=4, unique_by=lambda pair: pair[0]), words
+    ),
+    max_size=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(operations)
+def test_a_replay_leaves_what_the_operations_say(tmp_path: Path, script: Any) -> None:
+    left: Dict[str, str] = {}
+    records: List[Any] = [HEADER]
+    for operation, what, word in script:
+        if operation == "say":
+            left[what] = word
+            records.append(said(what, "user", word, 1))
+        elif operation == "rewind":
+            order = list(left)
+            left = {name: left[name] for name in order[: order.index(what) if what in left else 0]}
+            records.append({"$rewindTo": what})
+        else:
+            left = dict(what)
+            records.append({"$set": {"messages": [said(name, "user", inner, 1) for name, inner in what]}})
+    log(tmp_path, *records)
+    (source,) = sources("gemini", tmp_path)
+    found = [one.text for _, messages in read(source).values() for one in messages]
+    assert found == list(left.values())
 
 
 def test_a_long_session_is_read_again_for_its_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
