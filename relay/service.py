@@ -136,7 +136,8 @@ class Service:
             return dict(ABSENT_STATUS)
         if indexer is None:
             return {**ABSENT_STATUS, "enabled": True, "phase": "closed" if clearing else "idle"}
-        return {**indexer.status(), "enabled": True}
+        status = {**indexer.status(), "enabled": True}
+        return {name: status[name] for name in ABSENT_STATUS}
 
     def _usable(self) -> Tuple[Any, str]:
         """The indexer when its index can be searched, else None and the contract's reason."""

@@ -52,7 +52,7 @@ class Output:
     ``on_closed`` is called once when the peer is gone; from then on frames are dropped.
     """
 
-    def __init__(self, fd: int, on_closed: Callable[[], None], limit: int = 4 << 20) -> None:
+    def __init__(self, fd: int, on_closed: Callable[[], None], limit: int = 1 << 20) -> None:
         self._fd = fd
         self._on_closed = on_closed
         self._limit = limit

@@ -16,7 +16,7 @@ from relay.rpc.lanes import Lane
 
 #: Bytes of request lines (and a flat share for each call) that may be in flight before the server stops reading.
 IN_FLIGHT_BYTES = 4 << 20
-CALL_OVERHEAD = 512
+CALL_OVERHEAD = 4096
 
 #: Bytes of answers a batch may gather; its calls that are still to run then fail instead.
 BATCH_BYTES = 8 << 20
