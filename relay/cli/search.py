@@ -20,7 +20,8 @@ _AGAIN = 2
 
 _EXAMPLES = """\b
 Examples:
-  relay search "reattach race"
+  relay search reattach race
+  relay search '"connection reset by peer"' --path .
   relay search flaky test --host all --since 7d --agent codex
   relay search 'repo:api TimeoutError' --host ssh:box --scope conversation
 """
@@ -70,6 +71,7 @@ Examples:
 @click.option(
     "--limit",
     type=click.IntRange(1, MOST_HITS, clamp=True),
+    metavar="N",
     default=DEFAULT_LIMIT,
     show_default=True,
     help=f"Hits on a page, at most {MOST_HITS}.",
@@ -100,8 +102,8 @@ def command(
 ) -> None:
     """Find the sessions in which something was said or done.
 
-    QUERY is plain words, or something exact: "a phrase in quotes", an identifier, a path. repo:NAME and path:TEXT
-    narrow it to where a session ran, and may stand alone.
+    QUERY is plain words, or something exact: an identifier, a path, or a phrase in quotes of its own ('"like this"').
+    repo:NAME and path:TEXT narrow it to where a session ran, and may stand alone.
     """
     style = render.open_stdout()
     request = SearchRequest(

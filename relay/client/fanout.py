@@ -18,7 +18,7 @@ from relay.contract.responses import malformed_cursor
 
 #: Seconds for one host's answer; within 10 s with what follows it.
 LEG_TIMEOUT = 8.0
-#: Seconds for asking a host again, over the connection that stands.
+#: Seconds that are always left for asking a host again, over the connection that stands.
 AGAIN_TIMEOUT = 1.5
 #: Hosts asked at the same time; more wait for a place.
 AT_ONCE = 64
@@ -145,6 +145,7 @@ def search(
     hits, since scores of different indexes do not compare, and for no debug report.
     """
     started = time.monotonic()
+    end = Deadline(timeout + AGAIN_TIMEOUT)
     cursors: dict[str, str | None]
     if request.cursor is None:
         cursors = {host.id: None for host in hosts}
@@ -186,7 +187,7 @@ def search(
         own = dataclasses.replace(request, cursor=cursors[host.id], limit=again[host.id], freshness="indexed")
         return _searched(host, own, limit)
 
-    for outcome in ask([by_id[host_id] for host_id in again], shorter, AGAIN_TIMEOUT):
+    for outcome in ask([by_id[host_id] for host_id in again], shorter, max(AGAIN_TIMEOUT, end.left())):
         place = list(cursors).index(outcome.host_id)
         before = legs[place].response
         if outcome.fault:
