@@ -36,11 +36,11 @@ def claude_session(home: Path, session_id: str, text: str, cwd: str = "/srv/app"
     path.parent.mkdir(parents=True, exist_ok=True)
     common = {"sessionId": session_id, "cwd": cwd, "gitBranch": "main"}
     records = [
-        {"type": "user", "uuid": "a", "parentUuid": None, "message": {"role": "user", "content": text}},
+        {"type": "user", "uuid": f"{session_id}-a", "parentUuid": None, "message": {"role": "user", "content": text}},
         {
             "type": "assistant",
-            "uuid": "b",
-            "parentUuid": "a",
+            "uuid": f"{session_id}-b",
+            "parentUuid": f"{session_id}-a",
             "message": {"id": "m", "role": "assistant", "content": [{"type": "text", "text": f"About {text}: done."}]},
         },
     ]
@@ -87,7 +87,7 @@ class Serving:
     def send(self, *values: Any) -> None:
         self.send_bytes(b"".join(json.dumps(value).encode() + b"\n" for value in values))
 
-    def flood(self, frame: bytes, most: int = 64 << 20) -> int:
+    def flood(self, frame: bytes, most: int = 128 << 20) -> int:
         """Send a frame over and over, reading nothing, until the agent has taken none for a second; how many it was.
 
         The last one may be cut: a thread sends the rest of it as soon as that is taken.
@@ -95,16 +95,11 @@ class Serving:
         assert self.process.stdin is not None
         fd = self.process.stdin.fileno()
         os.set_blocking(fd, False)
-        sent = stalls = 0
-        while stalls < 20:
-            try:
-                place = sent % len(frame)
-                sent += os.write(fd, frame[place:] + frame * 16)
-                stalls = 0
-                assert sent < most, "the agent takes whatever it is sent"
-            except BlockingIOError:
-                stalls += 1
-                time.sleep(0.05)
+        sent = 0
+        while select.select([], [fd], [], 1.0)[1]:
+            place = sent % len(frame)
+            sent += os.write(fd, frame[place:] + frame * 16)
+            assert sent < most, "the agent takes whatever it is sent"
         os.set_blocking(fd, True)
         rest = frame[sent % len(frame) :] if sent % len(frame) else b""
         self.sender = threading.Thread(target=self.send_bytes, args=(rest,), daemon=True)
