@@ -52,8 +52,7 @@ class Blocks(Fold):
                 spoken.append(text)
                 if not text and fields and kind != "text":
                     self.unknown += 1
-        for tool in filter(None, results):
-            yield self.message(TOOL, tool, at)
+        yield from self._tools(results, at)
         text = "\n".join(part for part in spoken if part.strip())
         if role == "assistant":
             if text or tools:
@@ -62,8 +61,12 @@ class Blocks(Fold):
                 yield self.message(ASSISTANT, text, at)
         elif text:
             yield from self.user(text, at)
-        for tool in filter(None, tools):
-            yield self.message(TOOL, tool, at)
+        yield from self._tools(tools, at)
+
+    def _tools(self, texts: List[str], at: Optional[int]) -> Iterator[Event]:
+        for text in texts:
+            if text.strip():
+                yield self.message(TOOL, text, at)
 
     def result(self, block: Mapping[str, Any]) -> str:
         """The text of a tool's output."""

@@ -91,7 +91,7 @@ class _Shown(Fold):
                 yield self.message(ASSISTANT, text, at)
         elif kind in _TOOLS:
             tool = content.output_text(record.get("text"))
-            if tool and tool != self.last_tool:
+            if tool.strip() and tool != self.last_tool:
                 self.last_tool = tool
                 yield self.message(TOOL, tool, at)
         elif kind in _NOTICES:

@@ -107,7 +107,7 @@ class JsonlReader(_Chat):
         elif any(tools):
             self.replied()
         for tool in tools:
-            if tool:
+            if tool.strip():
                 yield self.message(TOOL, tool, at)
 
 

@@ -73,7 +73,7 @@ class Chat(Fold):
             for call in calls:
                 then = times.millis(call.get("timestamp")) or at
                 for tool in (tool_calls.call_text(call), _result(call)):
-                    if tool:
+                    if tool.strip():
                         yield self.message(TOOL, tool, then)
             if text.strip() or calls or inline:
                 self.count += 1
@@ -199,12 +199,9 @@ def _functions(parts: Any) -> Iterator[str]:
     """Calls and answers that stand among the parts."""
     for part in parts if isinstance(parts, list) else [parts]:
         part = mapping(part)
-        if isinstance(part.get("functionCall"), dict):
-            yield tool_calls.call_text(part["functionCall"])
-        elif isinstance(part.get("functionResponse"), dict):
-            text = _response(part["functionResponse"])
-            if text:
-                yield text
+        text = tool_calls.call_text(part.get("functionCall")) or _response(mapping(part.get("functionResponse")))
+        if text.strip():
+            yield text
 
 
 def _response(answer: Mapping[str, Any]) -> str:

@@ -173,7 +173,7 @@ class _Build(Fold):
             text = content.output_text(update.get("rawOutput")) or content.output_text(
                 [mapping(part).get("content") for part in items(update.get("content")) if isinstance(part, dict)]
             )
-            if text and update.get("status") in ("completed", "failed", None):
+            if text.strip() and update.get("status") in ("completed", "failed", None):
                 self.told.add(("result", call))
                 yield self.message(TOOL, text, at)
         elif kind not in _QUIET and kind != "compaction_checkpoint":
@@ -228,7 +228,7 @@ class _Build(Fold):
 
     def _tool(self, what: str, call: Any, text: str) -> Iterator[Event]:
         mark = (what, str(call))
-        if text and mark not in self.told:
+        if text.strip() and mark not in self.told:
             yield self.message(TOOL, text, self.saw(self.clock.at(*mark)))
 
     def session(self) -> Optional[Session]:

@@ -70,7 +70,7 @@ class Spoken(Fold):
     def tool(self, text: str, at: Optional[int]) -> Iterator[Event]:
         """A tool's call or output."""
         self.run = ""
-        if text:
+        if text.strip():
             yield self.message(TOOL, text, at)
 
 
@@ -171,7 +171,7 @@ class WireReader(Spoken):
             text = tool_calls.call_text(inner)
         elif kind == "ToolResult":
             text = _result(mapping(inner.get("return_value")))
-        if text:
+        if text.strip():
             yield self.message(TOOL, text, at)
 
     def session(self) -> Optional[Session]:

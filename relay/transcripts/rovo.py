@@ -9,13 +9,9 @@ from relay.transcripts import content, documents, resume, times, titles, tool_ca
 from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Session, Source, Transcript
 
-_PROMPT, _REPLY, _CALLS, _RESULTS, _SILENT = (
-    ("user-prompt",),
-    ("text",),
-    ("tool-call", "builtin-tool-call"),
-    ("tool-return", "builtin-tool-return", "retry-prompt"),
-    ("system-prompt", "thinking"),
-)
+_CALLS = ("tool-call", "builtin-tool-call")
+_RESULTS = ("tool-return", "builtin-tool-return", "retry-prompt")
+_SILENT = ("system-prompt", "thinking")
 
 
 def read(source: Source) -> Iterator[Transcript]:
@@ -48,9 +44,9 @@ class _Run(Fold):
         for part in items(record["parts"]):
             part = mapping(part)
             kind, then = part.get("part_kind"), self.saw(part.get("timestamp")) or at
-            if kind in _PROMPT:
+            if kind == "user-prompt":
                 yield from self._user(_prompt(part.get("content")), then)
-            elif kind in _REPLY:
+            elif kind == "text":
                 spoken.append(content.text_of(part.get("content")))
             elif kind in _CALLS:
                 tools.append((tool_calls.call_text(part), then))
@@ -64,7 +60,7 @@ class _Run(Fold):
         if text:
             yield self.message(ASSISTANT, text, at)
         for tool, then in tools:
-            if tool:
+            if tool.strip():
                 yield self.message(TOOL, tool, then)
 
     def _plain(self, record: Mapping[str, Any], at: Optional[int]) -> Iterator[Event]:

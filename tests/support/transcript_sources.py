@@ -55,7 +55,10 @@ def unknown(source: Source) -> int:
 
 
 def folded(source: Source) -> Tuple[Optional[Session], List[Message], int]:
-    """What an append reader makes of a file: head, messages, unknown records; the same read at once and record by record."""
+    """What an append reader makes of a file: head, messages, unknown records.
+
+    Reading it at once and reading it record by record, each with the state of the one before, must give the same.
+    """
     make = source.store.load()
     reader = make(source)
     at_once: Dict[int, Message] = {}
