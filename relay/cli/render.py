@@ -224,7 +224,7 @@ def state(answer: Mapping[str, Any]) -> str:
 def incomplete(answer: Mapping[str, Any]) -> str:
     """A sentence when a host's index does not hold everything yet, by its status; else empty."""
     if answer["enabled"] and answer["lastSweepCompletedAt"] is None:
-        return "Not all of that host's transcripts are indexed yet; the same search finds more a little later."
+        return "Not all transcripts there are indexed yet; the same search finds more a little later."
     if answer["enabled"] and answer["filesDue"]:
         return f"{_count(answer['filesDue'], 'transcript')} there wait to be indexed; the same search finds more later."
     return ""
