@@ -117,10 +117,10 @@ class WireReader(Spoken):
         elif kind == "ContentPart":
             yield from self._part(payload, at)
         elif kind == "ToolCall":
-            function = mapping(payload.get("function"))
+            function, text = mapping(payload.get("function")), tool_calls.call_text(payload)
             self.replied()
-            self.call = [self.seq, function.get("name"), _text(function.get("arguments"))]
-            yield from self.tool(tool_calls.call_text(payload), at)
+            self.call = [self.seq, function.get("name"), _text(function.get("arguments"))] if text else []
+            yield from self.tool(text, at)
         elif kind == "ToolCallPart":
             if self.call and len(self.call[2]) < _ARGUMENTS:
                 self.call[2] += _text(payload.get("arguments_part"))

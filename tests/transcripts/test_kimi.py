@@ -202,13 +202,15 @@ def test_a_broken_log_gives_what_it_can(tmp_path: Path) -> None:
         event("Telepathy", thought="?"),
         {"timestamp": T, "message": "?"},
         event("ToolCall", function="?"),
+        event("ToolCallPart", arguments_part="lost"),
         event("ToolResult", return_value="?"),
+        part("answer"),
     )
     with path.open("a") as file:
         file.write('{"timestamp": 1764000009, "message": {"type": "Turn')
     (source,) = sources("kimi", tmp_path)
     ((session, messages),) = read(source).values()
-    assert [one.text for one in messages] == ["hello"]
+    assert [(one.seq, one.text) for one in messages] == [(0, "hello"), (1, "answer")]
     assert unknown(source) == 2
 
 
