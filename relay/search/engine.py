@@ -193,9 +193,10 @@ def _ordered(connection: sqlite3.Connection, table: SessionTable, wanted: Wanted
         return Order(nothing, without_text(table, table.live if allowed is None else allowed), True)
     rows = Rows(connection, table, allowed, request.scope)
     plan = Planner(rows, Repair(rows, connection), table.rows).plan(query)
-    ranking = Ranking(table)
+    ranking = Ranking(table, rows)
     for number, rung in enumerate(plan.rungs):
-        ranking.add(rows.best(rung), len(plan.rungs) - 1 - number)
+        level = len(plan.rungs) - 1 - number
+        ranking.add(rows.best(rung), level, loose=level == 0 and number > 0)
         if request.sort == "relevance" and len(ranking.places) >= needed:
             return Order(plan, ranking.places, number + 1 == len(plan.rungs))
     return Order(plan, newest_first(ranking.places) if request.sort == "newest" else ranking.places, True)

@@ -12,6 +12,9 @@ from relay.search.retrieval import COUNTED, Rows
 #: Postings that one statement may go through; the commonest words of a longer query are left aside.
 RANKED_POSTINGS, MATCHED_POSTINGS = 600_000, 4_000_000
 
+#: Of so many words, rows that hold them all come first.
+FEW = 3
+
 
 class Plan(NamedTuple):
     """``rungs`` are FTS5 expressions; what an earlier one finds ranks above what a later one adds.
@@ -93,7 +96,9 @@ class Planner:
         loosest = any_of(of_unit(unit) for unit in self._rarest(found, RANKED_POSTINGS))
         if len(found) == 1:
             return (loosest,)
-        rungs = [all_of(of_unit(unit) for unit in self._rarest(found, MATCHED_POSTINGS)), loosest]
+        rungs = [loosest]
+        if len(found) <= FEW:  # of many words a long row holds all by chance, and bm25 adds them up anyway
+            rungs.insert(0, all_of(of_unit(unit) for unit in self._rarest(found, MATCHED_POSTINGS)))
         words = [word for unit in units for word in unit.words]
         if self._affordable(words) == words:
             rungs.insert(0, phrase(words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Dict, Hashable, Iterable, List, NamedTuple, Tuple
 
+from relay.search.retrieval import Match, Rows
 from relay.search.sessions import Entry, SessionTable
 
 DAY_MS = 86_400_000
@@ -14,6 +15,14 @@ RECENCY, HALF_LIFE_DAYS = 0.05, 30.0
 
 #: Long sessions match by chance more often: for each doubling of their rows the score shrinks by about so much.
 LENGTH_PENALTY = 0.01
+
+
+#: For each doubling of the rows that match strictly, a session scores so much more.
+BREADTH = 0.3
+
+#: bm25 here knows no lengths (that would cost four times as much); so many of the best places are put right by their
+#: rows' lengths, in compressed bytes.
+WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 200, 500, 0.3
 
 
 class Place(NamedTuple):
@@ -28,39 +37,54 @@ class Place(NamedTuple):
 class Ranking:
     """Collects the rungs of one search; ``places`` holds the whole conversations so far, in order."""
 
-    def __init__(self, table: SessionTable) -> None:
+    def __init__(self, table: SessionTable, rows: Rows) -> None:
         self.places: List[Place] = []
+        self._rows = rows
         self._table = table
         self._seen: set = set()
 
-    def add(self, found: Dict[int, Tuple[float, int]], level: int) -> None:
-        """Places what one rung found behind what is there; ``level`` is higher for stricter rungs."""
-        groups: Dict[Hashable, Dict[int, Tuple[float, int]]] = {}
-        for session, (score, row) in found.items():
+    def add(self, found: Dict[int, Match], level: int, loose: bool) -> None:
+        """Places what one rung found behind what is there.
+
+        ``level`` is higher for stricter rungs; ``loose`` says that a row need not hold all that was asked for.
+        """
+        groups: Dict[Hashable, Dict[int, Match]] = {}
+        for session, match in found.items():
             answering, key = self._table.place(session)
             if key in self._seen:
                 continue
             group = groups.get(key)
             if group is None:
-                groups[key] = {answering: (score, row)}
-            elif answering not in group or group[answering][0] < score:
-                group[answering] = (score, row)
+                groups[key] = {answering: match}
+            else:
+                group[answering] = _together(group[answering], match) if answering in group else match
         self._seen.update(groups)
-        places = [self._place(group, level) for group in groups.values()]
-        places.sort(key=lambda place: (-place.score, *_by_age(place)))
-        self.places.extend(places)
+        breadth = 0.0 if loose else BREADTH
+        places = [self._place(group, level, breadth) for group in groups.values()]
+        places.sort(key=_by_score)
+        self.places.extend(sorted(self._by_length(places[:WEIGHED], level), key=_by_score))
+        self.places.extend(places[WEIGHED:])
 
-    def _place(self, group: Dict[int, Tuple[float, int]], level: int) -> Place:
+    def _by_length(self, places: List[Place], level: int) -> List[Place]:
+        """The places with what their rows' lengths make of their scores."""
+        lengths = self._rows.lengths(place.row for place in places if place.row is not None)
+        weighed = []
+        for place in places:
+            share = lengths.get(place.row or 0, USUAL_LENGTH) / USUAL_LENGTH
+            weighed.append(place._replace(score=level + (place.score - level) / (1 + LENGTH_SHARE * share)))
+        return weighed
+
+    def _place(self, group: Dict[int, Match], level: int, breadth: float) -> Place:
         live = self._table.live
         if len(group) == 1:
-            key, (score, row) = next(iter(group.items()))
-            return Place(live[key], self._score(live[key], score, level), row)
+            key, match = next(iter(group.items()))
+            return Place(live[key], self._score(live[key], match, level, breadth), match[1])
         newest = max((live[key] for key in group), key=_age)
-        score = max(score for score, _ in group.values())
-        return Place(newest, self._score(newest, score, level), group[newest.id][1], len(group))
+        return Place(newest, self._score(newest, max(group.values()), level, breadth), group[newest.id][1], len(group))
 
-    def _score(self, entry: Entry, score: float, level: int) -> float:
+    def _score(self, entry: Entry, match: Match, level: int, breadth: float) -> float:
         """Between ``level`` and ``level + 1``."""
+        score = match[0] * (1 + breadth * math.log2(match[2]))
         if entry.updated_at is not None:
             days = max(0, self._table.newest - entry.updated_at) / DAY_MS
             score *= 1 + RECENCY * 0.5 ** (days / HALF_LIFE_DAYS)
@@ -80,6 +104,16 @@ def without_text(table: SessionTable, sessions: Iterable[int]) -> List[Place]:
         answering, key = table.place(session)
         groups.setdefault(key, {})[answering] = table.live[answering]
     return newest_first(Place(max(group.values(), key=_age), 0.0, None, len(group)) for group in groups.values())
+
+
+def _together(one: Match, other: Match) -> Match:
+    """The matches of two sources of one session, or of a session and its subagent."""
+    score, row, _ = max(one, other)
+    return score, row, one[2] + other[2]
+
+
+def _by_score(place: Place) -> Tuple[float, bool, int, str, str]:
+    return (-place.score, *_by_age(place))
 
 
 def _by_age(place: Place) -> Tuple[bool, int, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import AbstractSet, Dict, Optional, Tuple
+from typing import AbstractSet, Dict, Iterable, Optional, Tuple
 
 from relay.search.expressions import scoped
 from relay.search.sessions import SessionTable
@@ -19,6 +19,10 @@ COUNTED = 20_000
 
 #: Above so many sessions a list in the statement costs more than asking Python for each row.
 _LISTED = 2000
+
+
+#: The bm25 score of a session's best row (higher is better), that row's id, and how many rows match.
+Match = Tuple[float, int, int]
 
 
 class Rows:
@@ -42,16 +46,21 @@ class Rows:
         self._connection.create_function("relay_allowed", 1, lambda row: (row >> ROW_BITS) in allowed)
         return " AND relay_allowed(rowid)"
 
-    def best(self, expression: str) -> Dict[int, Tuple[float, int]]:
-        """The best matching row of each visible session: session ▶ (bm25 score, higher is better; row id)."""
+    def best(self, expression: str) -> Dict[int, Match]:
+        """What matches in each visible session, by the session's key."""
         weights = ", ".join(map(str, WEIGHTS))
         found = self._connection.execute(
-            f"SELECT rowid >> {ROW_BITS}, max(score), rowid FROM (SELECT rowid, -bm25(words, {weights}) AS score "
+            f"SELECT rowid >> {ROW_BITS}, max(score), rowid, count(*) FROM (SELECT rowid, -bm25(words, {weights}) AS score "
             f"FROM words WHERE words MATCH ?{self._where} LIMIT -1) GROUP BY rowid >> {ROW_BITS}",
             (scoped(expression, self._scope),),
         )
         visible = self._visible
-        return {session: (score, row) for session, score, row in found.fetchall() if session in visible}
+        return {match[0]: match[1:] for match in found.fetchall() if match[0] in visible}
+
+    def lengths(self, rows: Iterable[int]) -> Dict[int, int]:
+        """How long the rows' texts are, in compressed bytes."""
+        found = self._connection.execute(f"SELECT id, length(text) FROM rows WHERE id IN ({','.join(map(str, rows))})")
+        return dict(found.fetchall())
 
     def postings(self, expression: str) -> int:
         """How many rows match, at most COUNTED, visible or not."""
