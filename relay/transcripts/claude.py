@@ -8,7 +8,7 @@ import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from relay.transcripts import content, resume, titles
-from relay.transcripts.fold import Fold, mapping
+from relay.transcripts.fold import Fold, kind_of, mapping
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Message, Session
 
 #: Record types that hold nothing to search.
@@ -63,7 +63,7 @@ class ClaudeReader(Fold):
         self.aliases: Dict[str, Optional[str]] = {}  # attachment or system record -> the message before it
 
     def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
-        kind = record.get("type")
+        kind = kind_of(record)
         at = self.saw(record.get("timestamp"))
         if record.get("cwd") != self.last_cwd or self.branch is None:
             self._place(record)

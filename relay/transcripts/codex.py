@@ -9,7 +9,7 @@ import re
 from typing import Any, Iterable, List, Mapping, Optional, Tuple
 
 from relay.transcripts import codex_names, content, resume, times, titles
-from relay.transcripts.fold import Fold, mapping
+from relay.transcripts.fold import Fold, kind_of, mapping
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Session
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
@@ -65,7 +65,7 @@ class CodexReader(Fold):
 
     def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
         at = self.saw(record.get("timestamp") or record.get("created_at"))
-        kind = record.get("type")
+        kind = kind_of(record)
         payload = record.get("payload")
         if not isinstance(payload, dict):
             return self._bare(record, at)
@@ -134,7 +134,7 @@ class CodexReader(Fold):
     # -- the streams
 
     def _event(self, event: Mapping[str, Any], at: Optional[int]) -> Iterable[Event]:
-        kind = event.get("type")
+        kind = kind_of(event)
         if kind == "user_message":
             return self._user([event.get("message")], at, _EVENTS, _pictures(event))
         if kind == "agent_message":
@@ -162,7 +162,7 @@ class CodexReader(Fold):
         return ()
 
     def _item(self, item: Mapping[str, Any], at: Optional[int]) -> Iterable[Event]:
-        kind = item.get("type")
+        kind = kind_of(item)
         if kind == "message" or (kind is None and "role" in item):
             role = item.get("role")
             if role == "assistant":
@@ -316,7 +316,7 @@ def _pictures(event: Mapping[str, Any]) -> str:
 
 def _call(item: Mapping[str, Any]) -> Optional[Tuple[Any, Any]]:
     """``(name, arguments)`` of an item that calls a tool; None when it is none."""
-    kind = item.get("type")
+    kind = kind_of(item)
     if kind in ("function_call", "tool_call"):
         name = _text(item, "name") or _text(mapping(item.get("function")), "name")
         arguments = item.get("arguments", mapping(item.get("function")).get("arguments"))

@@ -7,7 +7,7 @@ import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, resume, titles, whole
-from relay.transcripts.fold import Fold, mapping
+from relay.transcripts.fold import Fold, kind_of, mapping
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Session, Source, Transcript
 
 _TRUSTED = re.compile(r"Folder (.+) has been added to trusted folders\.")
@@ -29,7 +29,7 @@ class CopilotReader(Fold):
         self.calls: List[str] = []
 
     def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
-        kind = record.get("type")
+        kind = kind_of(record)
         at = self.saw(record.get("timestamp"))
         data = record.get("data")
         if not isinstance(data, dict):

@@ -6,7 +6,7 @@ import os
 from typing import Any, Iterable, List, Mapping, Optional
 
 from relay.transcripts import content, resume, titles
-from relay.transcripts.fold import Fold, mapping
+from relay.transcripts.fold import Fold, kind_of, mapping
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event
 
 _SILENT = frozenset("todo_state compaction_state error session_end reasoning".split())
@@ -23,7 +23,7 @@ class DroidReader(Fold):
         self.last = ""  # the start of the last reply: the completion says it once more
 
     def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
-        kind = record.get("type")
+        kind = kind_of(record)
         at = self.saw(record.get("timestamp"))
         if kind == "message":
             message = mapping(record.get("message")) or record

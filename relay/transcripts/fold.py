@@ -124,3 +124,9 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def items(value: Any) -> Sequence[Any]:
     """``value`` when it is an array, else an empty one."""
     return value if isinstance(value, list) else ()
+
+
+def kind_of(record: Mapping[str, Any], name: str = "type") -> Optional[str]:
+    """The record's type when it is text, else None."""
+    kind = record.get(name)
+    return kind if isinstance(kind, str) else None

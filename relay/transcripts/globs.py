@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -24,10 +25,22 @@ class Paths:
     """
 
     def __init__(self, *claims: Claim, never: Sequence[str] = ()) -> None:
-        pairs = [(claim, None) if isinstance(claim, str) else claim for claim in claims]
-        self._claims = [(_compiled(glob), anchor) for glob, anchor in pairs]
-        self._never = [_compiled(glob) for glob in never]
-        self._folders = [_folder_patterns(glob) for glob, _ in pairs]
+        self._globs = [(claim, None) if isinstance(claim, str) else claim for claim in claims]
+        self._never_globs = never
+
+    # Compiled when first asked: of the agents that are known, few are on one machine.
+
+    @functools.cached_property
+    def _claims(self) -> List[Tuple[Pattern[str], Optional[str]]]:
+        return [(_compiled(glob), anchor) for glob, anchor in self._globs]
+
+    @functools.cached_property
+    def _never(self) -> List[Pattern[str]]:
+        return [_compiled(glob) for glob in self._never_globs]
+
+    @functools.cached_property
+    def _folders(self) -> List[Tuple[List[Pattern[str]], bool]]:
+        return [_folder_patterns(glob) for glob, _ in self._globs]
 
     def claim(self, relative: str) -> Optional[str]:
         """The path of the source that the file at ``relative`` belongs to, or None."""

@@ -78,7 +78,9 @@ class Lines:
                 # The C scanner stops behind the value: on an ordinary line that is right before the line's end.
                 if type(record) is dict and len(text) - stop <= 1:
                     self.offset += size
+                    del line, text  # a long line is held once while its record is looked at, not three times
                     yield record
+                    del record
                     continue
             except (ValueError, RecursionError):
                 pass

@@ -6,6 +6,7 @@ import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from relay.transcripts import resume, titles
+from relay.transcripts.fold import kind_of
 from relay.transcripts.pi import PiReader
 from relay.transcripts.types import Event
 
@@ -31,7 +32,7 @@ class OmpReader(PiReader):
             self.parent = below[1].rpartition("_")[2]
 
     def entry(self, record: Mapping[str, Any]) -> Sequence[Event]:
-        kind = record.get("type")
+        kind = kind_of(record)
         if kind in ("title", "title_change", "session_info"):
             place = "slot" if kind == "title" else "change"
             self._titled(place, record.get("name") if kind == "session_info" else record.get("title"), record)
@@ -61,6 +62,4 @@ class OmpReader(PiReader):
         # The subagent's own file cannot be resumed; its parent is the file its folder is named after.
         below = os.path.relpath(self.source.path, self.source.root).split(os.sep)
         parent = os.path.join(self.source.root, below[0], below[1] + ".jsonl")
-        return resume.command(
-            self.program, self.option, parent, env=resume.home_variable(self.source, self.variable)
-        )
+        return resume.command(self.program, self.option, parent, env=resume.home_variable(self.source, self.variable))

@@ -6,7 +6,7 @@ import os
 from typing import Any, List, Mapping, Optional, Sequence
 
 from relay.transcripts import content, resume, titles
-from relay.transcripts.fold import mapping
+from relay.transcripts.fold import kind_of, mapping
 from relay.transcripts.tree import TreeFold
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event
 
@@ -27,7 +27,7 @@ class PiReader(TreeFold):
         self.id = stem.rpartition("_")[2]
 
     def entry(self, record: Mapping[str, Any]) -> Sequence[Event]:
-        kind = record.get("type")
+        kind = kind_of(record)
         at = self.saw(record.get("timestamp"))
         if kind == "message":
             message = mapping(record.get("message"))

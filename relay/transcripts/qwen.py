@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from relay.transcripts import content, gemini, resume, titles
-from relay.transcripts.fold import mapping
+from relay.transcripts.fold import kind_of, mapping
 from relay.transcripts.tree import TreeFold
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Message, Source, Transcript
 
@@ -38,7 +38,7 @@ class QwenReader(TreeFold):
 
     def entry(self, record: Mapping[str, Any]) -> Sequence[Event]:
         at = self.saw(record.get("timestamp"))
-        kind = record.get("type")
+        kind = kind_of(record)
         if not _is_sidechain(record):
             self._place(record)
         if kind == "system":
@@ -59,7 +59,7 @@ class QwenReader(TreeFold):
             self.branch = record["gitBranch"] or None
 
     def _system(self, record: Mapping[str, Any], at: Optional[int]) -> Sequence[Event]:
-        subtype = record.get("subtype")
+        subtype = kind_of(record, "subtype")
         payload = mapping(record.get("systemPayload"))
         if subtype == "custom_title":
             self.name = titles.title(payload.get("customTitle"))

@@ -35,7 +35,9 @@ class TreeFold(Fold):
 
     def is_entry(self, record: Mapping[str, Any]) -> bool:
         """Whether the record has a place in the tree."""
-        return isinstance(record.get(self.id_key), str) and self.parent_key in record
+        parent = record.get(self.parent_key, 0)  # an entry without the member is none; one with null is a root
+        own = record.get(self.id_key)
+        return isinstance(own, str) and own != "" and (parent is None or isinstance(parent, str))
 
     def went_back(self) -> None:
         """Called when what was said last is not what the next entry follows."""

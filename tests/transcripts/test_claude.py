@@ -66,7 +66,9 @@ def test_an_ordinary_session(tmp_path: Path) -> None:
         tmp_path,
         {"type": "file-history-snapshot", "messageId": "r1", "snapshot": {}},
         user("fix the parser", 1),
-        reply("m1", 3, {"type": "thinking", "thinking": "let me see"}, said("I look."), call("t1", "Bash", command="ls")),
+        reply(
+            "m1", 3, {"type": "thinking", "thinking": "let me see"}, said("I look."), call("t1", "Bash", command="ls")
+        ),
         user([result("t1", "a.py")], 4, toolUseResult={"stdout": "a.py"}),
         reply("m2", 6, said("Only one file.")),
     )

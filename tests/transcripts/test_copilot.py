@@ -41,7 +41,13 @@ def test_an_ordinary_session(tmp_path: Path) -> None:
         event("assistant.turn_start", 3),
         event("assistant.message", 3, content="", toolRequests=[request], reasoningText="hm"),
         event("tool.execution_start", 4, toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
-        event("tool.execution_complete", 5, toolCallId="c1", success=True, result={"content": "main.go", "detailedContent": "x"}),
+        event(
+            "tool.execution_complete",
+            5,
+            toolCallId="c1",
+            success=True,
+            result={"content": "main.go", "detailedContent": "x"},
+        ),
         event("tool.execution_complete", 6, toolCallId="c2", success=False, error={"message": "no such tool"}),
         event("assistant.message", 7, content="It prints.", toolRequests=[]),
         event("session.resume", 8, context={"cwd": "/w/later", "branch": "late"}),
@@ -79,7 +85,9 @@ def test_skills_speak_in_the_users_name(tmp_path: Path) -> None:
 
 
 def test_the_workspace_names_the_session(tmp_path: Path) -> None:
-    text(tmp_path / FOLDER / "workspace.yaml", f"id: {SID}\nname: 'Main, explained'\ncwd: /w/yaml\nbranch: dev\n  x: y\n")
+    text(
+        tmp_path / FOLDER / "workspace.yaml", f"id: {SID}\nname: 'Main, explained'\ncwd: /w/yaml\nbranch: dev\n  x: y\n"
+    )
     text(tmp_path / FOLDER / "checkpoints/1.json", "{}")
     session, _ = one(tmp_path, event("user.message", 1, content="hi"))
     assert (session.title, session.cwd, session.branch) == ("Main, explained", "/w/yaml", "dev")
@@ -121,7 +129,10 @@ def test_old_documents(tmp_path: Path) -> None:
     )  # fmt: skip
     document(
         tmp_path / ".copilot/session-state/older.json",
-        {"workspacePath": "/w/doc", "history": [{"role": "human", "content": "hey"}, {"role": "assistant", "content": "Yes?"}]},
+        {
+            "workspacePath": "/w/doc",
+            "history": [{"role": "human", "content": "hey"}, {"role": "assistant", "content": "Yes?"}],
+        },
     )
     found = {id_: each for source in sources("copilot", tmp_path) for id_, each in read(source).items()}
     assert [message.text for message in found[SID][1]] == ["hello", "Hi.", "view path: a", "text of a"]

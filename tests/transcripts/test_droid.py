@@ -85,7 +85,12 @@ def test_stream_json_output(tmp_path: Path) -> None:
         {"type": "completion", "finalText": "One file.", "timestamp": T + 5},
     )
     assert (session.cwd, session.message_count, session.updated_at) == ("/w/out", 2, T + 5)
-    assert [message.text for message in messages] == ["list", "Shell command: ls", "stdout: a.py\nexitCode: 0", "One file."]
+    assert [message.text for message in messages] == [
+        "list",
+        "Shell command: ls",
+        "stdout: a.py\nexitCode: 0",
+        "One file.",
+    ]
 
 
 def test_a_broken_file_gives_what_can_be_read(tmp_path: Path) -> None:

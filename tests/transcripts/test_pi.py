@@ -123,7 +123,9 @@ def test_going_back_further_than_is_remembered(tmp_path: Path, monkeypatch: pyte
 
 
 def test_parents_that_do_not_exist_make_it_a_list(tmp_path: Path) -> None:
-    _, messages = one(tmp_path, HEADER, user("u1", SID, "one"), user("u2", "toolcall", "two"), user("u3", "u1", "three"))
+    _, messages = one(
+        tmp_path, HEADER, user("u1", SID, "one"), user("u2", "toolcall", "two"), user("u3", "u1", "three")
+    )
     assert words(messages) == ["one", "two", "three"]
 
 
@@ -170,7 +172,14 @@ OMP = f".omp/agent/sessions/-w-app/{STAMP}_{SID}.jsonl"
 
 
 def slot(title: str, source: str = "auto") -> str:
-    record = {"type": "title", "v": 1, "title": title, "source": source, "updatedAt": "2026-03-02T11:00:00.000Z", "pad": ""}
+    record = {
+        "type": "title",
+        "v": 1,
+        "title": title,
+        "source": source,
+        "updatedAt": "2026-03-02T11:00:00.000Z",
+        "pad": "",
+    }
     record["pad"] = " " * (255 - len(json.dumps(record)))
     return json.dumps(record)
 
