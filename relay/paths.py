@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-from typing import Mapping, Optional
+import uuid
+from typing import Any, Mapping, Optional
 
 
 def state_folder(variables: Optional[Mapping[str, str]] = None) -> str:
@@ -14,6 +17,30 @@ def state_folder(variables: Optional[Mapping[str, str]] = None) -> str:
 def config_folder(variables: Optional[Mapping[str, str]] = None) -> str:
     """``$XDG_CONFIG_HOME/session-relay`` or its default; not created here."""
     return _folder(variables, "XDG_CONFIG_HOME", ".config")
+
+
+def replace_config_file(folder: str, name: str, value: Any) -> None:
+    """Write ``value`` as JSON in one step: readers see the old file or the new one; only the account may read either.
+
+    Makes the folder when it is not there. Raises OSError.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.stat(folder).st_mode & 0o077:
+        os.chmod(folder, 0o700)
+    target = os.path.join(folder, name)
+    temporary = f"{target}.{uuid.uuid4().hex}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _folder(variables: Optional[Mapping[str, str]], name: str, default: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
 from relay.diagnostics import say
+from relay.paths import replace_config_file
 
 FILE_NAME = "policy.json"
 
@@ -62,9 +62,6 @@ def read(config_folder: str) -> Policy:
 
 def write(config_folder: str, policy: Policy) -> None:
     """Put the policy in force, in one step: readers see the old file or the new one. Raises OSError."""
-    os.makedirs(config_folder, mode=0o700, exist_ok=True)
-    if os.stat(config_folder).st_mode & 0o077:
-        os.chmod(config_folder, 0o700)
     value = {
         "enabled": policy.enabled,
         "historyDays": policy.history_days,
@@ -72,20 +69,7 @@ def write(config_folder: str, policy: Policy) -> None:
         "epoch": policy.epoch,
         "clearingUntil": policy.clearing_until,
     }
-    target = os.path.join(config_folder, FILE_NAME)
-    temporary = f"{target}.{new_epoch()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    replace_config_file(config_folder, FILE_NAME, value)
 
 
 def signature(config_folder: str) -> Signature:

@@ -6,11 +6,11 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from relay import paths
 from relay.client.faults import HostsFileBroken, UnknownHost
 from relay.client.host_ids import RUNTIME, SSH, HostId, parse
 
@@ -91,7 +91,7 @@ def _editing(config_folder: str) -> Iterator[dict[str, Any]]:
         yield document
         document.setdefault("version", 1)
         if json.dumps(document) != before:
-            _write(config_folder, document)
+            paths.replace_config_file(config_folder, FILE_NAME, document)
     finally:
         os.close(lock)
 
@@ -154,22 +154,6 @@ def _command(value: Any, where: str, config_folder: str) -> tuple[str, ...] | st
     if isinstance(value, list) and all(isinstance(part, str) and "\0" not in part for part in value) and any(value[:1]):
         return tuple(value)
     raise _broken(config_folder, f"needs a command: a line, or a list of arguments ({where})")
-
-
-def _write(config_folder: str, document: Mapping[str, Any]) -> None:
-    """Replace the file in one step; whoever reads sees the old one or the new one. Raises OSError."""
-    descriptor, temporary = tempfile.mkstemp(prefix=FILE_NAME + ".", dir=config_folder)  # mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            json.dump(document, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, os.path.join(config_folder, FILE_NAME))
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _broken(config_folder: str, what: str) -> HostsFileBroken:
