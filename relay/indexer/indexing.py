@@ -53,6 +53,8 @@ class Indexing:
         self.due = Due()
         #: What is being read right now; urgent work in the middle of it leaves it alone.
         self.reading: Set[str] = set()
+        #: Monotonic time at which the outermost of these readings began.
+        self.reading_since = 0.0
         #: Root path ▶ why it could not be looked at.
         self.problems: Dict[str, str] = {}
         self._roots = registry.roots(env)
@@ -138,6 +140,8 @@ class Indexing:
             self._events.add(source, 0.5)
             return
         self.due.discard(source.path)
+        if not self.reading:
+            self.reading_since = time.monotonic()
         self.reading.add(source.path)
         try:
             self._read(source, seen)

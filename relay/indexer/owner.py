@@ -31,6 +31,8 @@ POLL_FACTOR, POLL_LEAST = 500.0, 2.0
 RETRY_LEAST, RETRY_MOST = 1.0, 10.0
 #: Seconds between two small steps of tidying up.
 TIDY_REST = 0.02
+#: Seconds of a reading whose end a reconcile pass waits for.
+SHORT_READING = 1.0
 
 
 class ReconcileFailed(IndexFault):
@@ -252,7 +254,9 @@ class Owner:
         self._inside = True
         try:
             if self._asked > self._answered:
-                self._pass(indexing)
+                # A pass cannot wait for a long reading; one that ends soon may be of the very source it was asked for.
+                if time.monotonic() - indexing.reading_since > SHORT_READING:
+                    self._pass(indexing)
             else:
                 indexing.read_events()
         finally:
