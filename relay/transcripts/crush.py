@@ -79,17 +79,11 @@ class CrushDatabase(SqliteReader):
     needed = {"sessions": ("id",), "messages": ("session_id", "role", "parts")}
 
     def sessions(self, known: Mapping[str, str] = {}) -> Iterator[Tuple[str, str]]:
-        """Times are whole seconds and a reply grows in place, so the last messages' lengths are part of the key."""
-        if not self.filled:
-            return
-        tallies = self.tallies("messages", "updated_at", "finished_at")
-        columns = self.choose("sessions", "id", "updated_at", "message_count", "title", "parent_session_id")
-        for row in self.database.rows(f"SELECT {columns} FROM sessions"):
-            session_id = text(row[0])
-            # A helper session in which Crush asks for another one's title.
-            if session_id and not session_id.startswith("title-"):
-                last = self.lengths("messages", "parts", session_id)
-                yield session_id, repr((*row[1:], tallies.get(session_id), last))
+        """All but the helper sessions in which Crush asks for another one's title."""
+        heads = ("updated_at", "message_count", "title", "parent_session_id")
+        for session_id, _, key in self.keyed(heads, "messages", "parts", "updated_at", "finished_at"):
+            if not session_id.startswith("title-"):
+                yield session_id, key
 
     def read(self, session_id: str) -> Optional[Transcript]:
         head = self.one("sessions", "id", session_id, "title", "parent_session_id", "created_at", "updated_at")

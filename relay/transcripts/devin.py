@@ -32,7 +32,12 @@ class Devin(Fold):
         if role is None:
             self.unknown += 1
             return
-        times_named = (record.get("timestamp"), record.get("created_at"), metadata.get("created_at"), record.get("at"))
+        times_named = (
+            record.get("timestamp"),
+            record.get("created_at"),
+            metadata.get("created_at"),
+            record.get("at"),
+        )
         at = next((at for at in map(self.saw, times_named) if at is not None), None)
         words = content.text_of(body)
         said = bool(words.strip())
@@ -87,14 +92,10 @@ class DevinDatabase(SqliteReader):
     needed = {"sessions": ("id",), "message_nodes": ("session_id", "node_id", "chat_message")}
 
     def sessions(self, known: Mapping[str, str] = {}) -> Iterator[Tuple[str, str]]:
-        """Nodes are only added."""
-        if not self.filled:
-            return
-        tallies = self.tallies("message_nodes", "row_id")
-        for row in self.database.rows(f"SELECT {self.choose('sessions', 'id', *_HEAD)} FROM sessions"):
-            if text(row[0]) and not _is_set(row[5]):
-                last = self.lengths("message_nodes", "chat_message", text(row[0]))
-                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0])), last))
+        """All that are not hidden; nodes are only added."""
+        for session_id, head, key in self.keyed(_HEAD, "message_nodes", "chat_message", "row_id"):
+            if not _is_set(head[4]):
+                yield session_id, key
 
     def read(self, session_id: str) -> Optional[Transcript]:
         head = self.one("sessions", "id", session_id, *_HEAD)

@@ -57,7 +57,7 @@ class ForeignDatabase:
     """
 
     def __init__(self, path: str, wait: float = WAIT) -> None:
-        self._path = path
+        self._path = os.path.realpath(path)  # beside which SQLite keeps its files, wherever a link to it is
         self._wait = wait
         self._connection: Optional[sqlite3.Connection] = None
         self._copy: Optional[str] = None
@@ -129,7 +129,9 @@ class ForeignDatabase:
         while True:
             stamp = self._stamp()
             if stamp[0] == _GONE:
-                raise Unreadable("The database is gone or not readable for this account.")
+                raise Unreadable("The database is gone.")
+            if not os.access(self._path, os.R_OK):
+                raise Unreadable("This account may not read the database.")
             wal, shm, journal = (part != _GONE for part in stamp[1:])
             if wal or shm:
                 if not self._connect("mode=ro&readonly_shm=1"):
@@ -277,12 +279,24 @@ class SqliteReader:
         for (row,) in self.database.rows(f'SELECT rowid FROM "{table}" WHERE "{key}" = ? ORDER BY {order}', (value,)):
             yield from self.database.rows(f'SELECT {wanted} FROM "{table}" WHERE rowid = ?', (row,))
 
-    def lengths(self, table: str, column: str, session_id: str) -> List[Tuple[Any, ...]]:
-        """How long the last rows of a session are: a reply grows in place, and times may be whole seconds."""
-        return self.database.rows(
-            f'SELECT length("{column}") FROM "{table}" WHERE session_id = ? ORDER BY rowid DESC LIMIT {GROWING}',
-            (session_id,),
-        )
+    def keyed(
+        self, heads: Sequence[str], table: str, growing: str, *largest: str
+    ) -> Iterator[Tuple[str, Tuple[Any, ...], str]]:
+        """Each row of ``sessions``: its id, its columns ``heads``, and a change key.
+
+        The key is of those columns, of how many rows ``table`` has for the session, of the largest values of the
+        columns there, and of how long its last rows' column ``growing`` is: a reply grows in place, and times may be
+        whole seconds.
+        """
+        if not self.filled:
+            return
+        tallies = self.tallies(table, *largest)
+        last = f'SELECT length("{growing}") FROM "{table}" WHERE session_id = ? ORDER BY rowid DESC LIMIT {GROWING}'
+        for name, *head in self.database.rows(f"SELECT {self.choose('sessions', 'id', *heads)} FROM sessions"):
+            session_id = text(name)
+            if session_id:
+                key = repr((head, tallies.get(session_id), self.database.rows(last, (session_id,))))
+                yield session_id, tuple(head), key
 
     def parents(self, table: str, column: str) -> Dict[str, str]:
         """By session id: the session that started it, for those that name one."""

@@ -113,14 +113,10 @@ class GooseDatabase(SqliteReader):
 
     def sessions(self, known: Mapping[str, str] = {}) -> Iterator[Tuple[str, str]]:
         """A conversation that is changed is written anew, under new row ids."""
-        if not self.filled:
-            return
-        tallies = self.tallies("messages", "id")
-        head = ("id", "session_type", "updated_at", "name", "description", "working_dir", "parent_session_id")
-        for row in self.database.rows(f"SELECT {self.choose('sessions', *head)} FROM sessions"):
-            if row[0] is not None and text(row[1]).lower() != "hidden":
-                last = self.lengths("messages", "content_json", text(row[0]))
-                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0])), last))
+        heads = ("session_type", "updated_at", "name", "description", "working_dir", "parent_session_id")
+        for session_id, head, key in self.keyed(heads, "messages", "content_json", "id"):
+            if text(head[0]).lower() != "hidden":
+                yield session_id, key
 
     def read(self, session_id: str) -> Optional[Transcript]:
         head = self.one(

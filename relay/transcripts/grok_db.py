@@ -29,14 +29,9 @@ class GrokDatabase(SqliteReader):
 
     def sessions(self, known: Mapping[str, str] = {}) -> Iterator[Tuple[str, str]]:
         """Messages are only appended; the session's row is touched with each."""
-        if not self.filled:
-            return
-        tallies = self.tallies("messages", "seq")
-        columns = self.choose("sessions", "id", "updated_at", "title", "cwd_at_start", "cwd_last", "workspace_id")
-        for row in self.database.rows(f"SELECT {columns} FROM sessions"):
-            if text(row[0]):
-                last = self.lengths("messages", "message_json", text(row[0]))
-                yield text(row[0]), repr((*row[1:], tallies.get(text(row[0])), last))
+        heads = ("updated_at", "title", "cwd_at_start", "cwd_last", "workspace_id")
+        for session_id, _, key in self.keyed(heads, "messages", "message_json", "seq"):
+            yield session_id, key
 
     def read(self, session_id: str) -> Optional[Transcript]:
         columns = ("title", "cwd_at_start", "cwd_last", "workspace_id", "created_at", "updated_at")

@@ -44,7 +44,8 @@ def files(source: Source) -> Sequence[str]:
     """The files and folders whose change changes the session: its messages, and the folders of their parts."""
     messages, parts = _folders(source)
     found = []
-    for folder in _message_folders(messages, source, sidecar_object(source.path)):
+    named_alike = _message_folders(messages, source, {})
+    for folder in named_alike or _message_folders(messages, source, sidecar_object(source.path)):
         for name in _names(folder):
             found.append(os.path.join(folder, name))
             found.append(os.path.join(parts, name[: -len(".json")]))

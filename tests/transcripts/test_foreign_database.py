@@ -65,6 +65,14 @@ def test_what_a_program_commits_is_seen_while_it_holds_the_database_open(tmp_pat
         assert seen(path) == ["first", "second", "uncommitted"]
 
 
+def test_a_link_leads_to_the_files_beside_the_database(tmp_path: Path) -> None:
+    path = left_by_nobody(tmp_path / "real/x.db")
+    (tmp_path / "link.db").symlink_to(path)
+    with writer(path) as program:
+        program("INSERT INTO words VALUES ('second')")
+        assert seen(tmp_path / "link.db") == ["first", "second"]
+
+
 def test_a_program_is_never_kept_waiting(tmp_path: Path) -> None:
     path = left_by_nobody(tmp_path / "x.db")
     with writer(path) as program:
@@ -194,7 +202,7 @@ def test_a_damaged_database_gives_a_reason(tmp_path: Path, damage: Any, reason: 
 
 
 def test_a_missing_database_and_one_behind_a_wall(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="gone or not readable"):
+    with pytest.raises(Unreadable, match="The database is gone."):
         seen(tmp_path / "x.db")
     (tmp_path / "folder.db").mkdir()
     with pytest.raises(Unreadable):
