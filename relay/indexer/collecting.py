@@ -35,9 +35,9 @@ class Slice:
         self.characters += len(event.text)
 
     def rows(self) -> List[Row]:
-        """The rows in the order of their messages."""
+        """The rows in the order of their messages, which are given up for them: a slice may hold one huge text."""
         messages = self.messages
-        return [row for seq in sorted(messages) for row in rows(messages[seq])]
+        return [row for seq in sorted(messages) for row in rows(messages.pop(seq))]
 
     def __bool__(self) -> bool:
         return bool(self.messages) or self.rewind is not None

@@ -10,8 +10,8 @@ LINE_CAP = 64 << 20
 
 #: Up to here a line is parsed as it stands; the long strings of a longer one are cut while it streams by.
 _DIRECT = 4 << 20
-#: What is kept of a long line, and of each string once that is used up.
-_LINE_BUDGET, _STRING_BUDGET = 16 << 20, 4 << 10
+#: What is kept of a long line, and of each string once that is used up: as text and as a record, 4 bytes a character.
+_LINE_BUDGET, _STRING_BUDGET = 8 << 20, 4 << 10
 #: What is kept of a string without a space in it (a base64 payload) on a long line.
 _PAYLOAD_BUDGET = 64 << 10
 _PIECE = 1 << 20
