@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import deque
@@ -28,24 +29,21 @@ def read(source: Source) -> Iterator[Transcript]:
     summary: Mapping[str, Any] = dict(documents.members(source.path))
     folder = os.path.dirname(source.path)
     updates, history = os.path.join(folder, "updates.jsonl"), os.path.join(folder, "chat_history.jsonl")
-    clock, before = Clock(), 0
+    clock = Clock()
+    compacted: Optional[int] = 0  # that many updates tell what the history no longer has; None: there is no history
     for number, update in enumerate(_updates(updates)):
         if update["sessionUpdate"] == "compaction_checkpoint":
-            clock, before = Clock(), number  # what came before is no longer in the history
+            clock, compacted = Clock(), number
         else:
             clock.take(update)
     clock.end()
     if not _has_records(history):
-        clock, before = Clock(), -1
+        clock, compacted = Clock(), None
 
     def records() -> Iterator[Mapping[str, Any]]:
-        for number, update in enumerate(_updates(updates) if before else ()):
-            if 0 <= before <= number:
-                break
-            yield update
+        yield from itertools.islice(_updates(updates), compacted)
         yield {"$end": "of the log"}
-        if before >= 0:
-            yield from _rows(history)
+        yield from _rows(history)
 
     yield from whole.transcripts(lambda: _Build(source, summary, clock.copy()), records)
 
