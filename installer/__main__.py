@@ -241,7 +241,9 @@ def _line(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(map(_line, text.split("\n")))
+    from relay.cli.text import clean
+
+    return "\n".join(map(clean, text.split("\n")))
 
 
 def _finish(reports: Sequence[Any], as_json: bool, table: bool = False) -> None:

@@ -73,6 +73,7 @@ def install(
         if wanted:
             consent.enable(connection, target, history_days)
             enabled = True
+            text += " Indexing there is on."
         elif wanted is None and not enabled:
             text += f" Indexing there is off; to turn it on: {consent.by_hand(target)}"
         return Report(

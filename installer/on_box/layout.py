@@ -10,6 +10,8 @@ FOLDER = ".local/share/session-relay"
 LAUNCHER = "relay"
 VERSIONS = "versions"
 INCOMING = "incoming-"
+#: Where the agent itself makes its folders, below the home.
+FOR_THE_AGENT = (".config", ".local/state")
 
 #: ``previous`` is the version that served before, kept until the next one replaces it.
 _LAUNCHER = """#!/bin/sh
@@ -47,7 +49,7 @@ def quoted(text):
 
 
 def launcher_text(root, agent, digest, python, previous, made):
-    """The launcher for the version in ``versions/<agent>``; ``made`` are the folders that exist because of us."""
+    """The launcher for the version in ``versions/<agent>``; ``made`` are folders that exist because of us."""
     return _LAUNCHER.format(
         agent=VERSIONS + "/" + agent,
         digest=digest,

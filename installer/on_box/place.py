@@ -56,7 +56,7 @@ class _Install:
     def __init__(self, desktop, request):
         self.desktop, self.request = desktop, request
         self.root = layout.folder()
-        self.made = []
+        self.made, self.later = [], []
         self.lock = None
         self.incoming = os.path.join(self.root, layout.INCOMING + request["mark"])
         self.placed = None
@@ -71,7 +71,7 @@ class _Install:
         state = "downgraded" if newer else "upgraded" if before else "new"
         if newer and not self.request["downgrade"]:
             raise Refused("newer", there=before["agent"], ours=self.request["agent"])
-        made = self.made or before.get("made", "").split()
+        made = before.get("made", "").split() or self.made + self.later
         same = before.get("digest") == self.request["digest"]
         if same:
             state = "repaired"
@@ -100,6 +100,11 @@ class _Install:
         }
 
     def make_folder(self):
+        home = os.path.expanduser("~")
+        # The agent will make these for its index and its policy; uninstall --purge takes them away again.
+        self.later = [
+            name for name in layout.FOR_THE_AGENT if not os.path.isdir(os.path.join(home, *name.split("/")))
+        ]
         path, missing = self.root, []
         while not os.path.isdir(path):
             missing.append(path)
@@ -111,7 +116,7 @@ class _Install:
                 if not os.path.isdir(path):
                     raise
                 continue
-            self.made.append(os.path.relpath(path, os.path.expanduser("~")))
+            self.made.append(os.path.relpath(path, home))
 
     def take_lock(self):
         descriptor = os.open(self.root, os.O_RDONLY)

@@ -60,7 +60,8 @@ find_python() {
     tried=
     try "$known" && return
     first=$(command -v python3 2>/dev/null)
-    [ "$first" = /usr/bin/python3 ] || try "$first" && return
+    [ "$first" != /usr/bin/python3 ] || first=$(system_python)
+    try "$first" && return
     try "$(system_python)" && return
     for minor in 13 12 11 10 9 14; do
         try "$(command -v python3.$minor 2>/dev/null)" && return

@@ -36,7 +36,7 @@ if [ "$purge" = yes ]; then
     rmdir "$config/session-relay" 2>/dev/null
 fi
 backwards=
-for path in $made; do backwards="$path $backwards"; done
+for path in $made; do backwards="$path $backwards"; done  # what lies deeper goes first
 for path in $backwards; do
     [ "$path" = .local/share/session-relay ] || rmdir "$HOME/$path" 2>/dev/null
 done

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -98,7 +99,7 @@ class ParamikoConnection:
         import paramiko
 
         try:
-            channel = self._opened[-1].open_session(timeout=30)
+            channel = self._open_session()
             channel.exec_command(command)
         except paramiko.ChannelException as error:
             raise SessionRefused(ssh_faults.refused(self.target)) from error
@@ -107,6 +108,17 @@ class ParamikoConnection:
                 f"The connection to {self.target} is gone ({error or 'closed'}). Try again."
             ) from error
         return channel
+
+    def _open_session(self) -> Any:
+        """A new session; one that has just ended may count for the host's MaxSessions a moment longer."""
+        import paramiko
+
+        for wait in (0.05, 0.1, 0.2, 0.4):
+            try:
+                return self._opened[-1].open_session(timeout=30)
+            except paramiko.ChannelException:
+                time.sleep(wait)
+        return self._opened[-1].open_session(timeout=30)
 
 
 def _close_all(opened: list[Any]) -> None:

@@ -34,7 +34,10 @@ class ChannelStreams:
 
     def write(self, data: bytes) -> int:
         """See ``ByteWriter``."""
-        self._channel.sendall(data)
+        try:
+            self._channel.sendall(data)
+        except EOFError as error:  # what paramiko says of a connection that broke under it
+            raise OSError("the connection is gone") from error
         return len(data)
 
     def flush(self) -> None:

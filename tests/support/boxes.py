@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ def tree(home: Path) -> dict[str, str]:
             path = Path(parent, name)
             relative = str(path.relative_to(home))
             if not relative.startswith((".config/fish", ".local/share/fish", ".cache")):
-                status = path.lstat()
-                found[relative] = stat.filemode(status.st_mode)
+                with suppress(FileNotFoundError):  # something is being removed at this moment
+                    found[relative] = stat.filemode(path.lstat().st_mode)
     return found
 
 

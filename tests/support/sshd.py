@@ -194,10 +194,11 @@ class Sshd:
         return path
 
     def cut(self) -> None:
-        """Break every standing connection, and go on listening."""
+        """Break every standing connection, and go on listening; what ran over one is left to notice."""
         for pid in _descendants(self._listener()):
             with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+                if Path(f"/proc/{pid}/comm").read_text().startswith("sshd"):
+                    os.kill(pid, signal.SIGKILL)
 
     def _listener(self) -> int:
         """The process that listens: behind ``unshare`` it is the child."""
