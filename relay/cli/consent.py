@@ -126,8 +126,10 @@ def disable(also_clear: bool, as_json: bool) -> None:
         click.echo(json.dumps(_as_json(policy.read(paths.config_folder()))))
     elif also_clear:
         click.echo("Search is off, and the index is removed. Transcripts were not touched.")
-    else:
+    elif os.path.exists(paths.state_folder()):
         click.echo(f"Search is off. The index stays in {paths.state_folder()}; `relay clear` removes it.")
+    else:
+        click.echo("Search is off, and there is no index.")
 
 
 @click.command(epilog=_CLEAR_EXAMPLES)

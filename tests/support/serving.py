@@ -57,16 +57,22 @@ class Serving:
     def __init__(
         self, command: Sequence[str] = (*RELAY, "serve"), variables: Optional[Mapping[str, str]] = None
     ) -> None:
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **(variables or {})},
-            bufsize=0,
-        )
+        self._command = command
+        self._variables = {**os.environ, **(variables or {})}
+        #: All that it wrote to stdout, and once it has ended to stderr.
         self.said = b""
+        self.complained = b""
         self._rest = b""
+        self.process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=self._variables, bufsize=0)
+
+    def start_again(self) -> None:
+        """A second process, after the first has ended."""
+        self._close()
+        self.process = self._start()
 
     def __enter__(self) -> "Serving":
         return self
@@ -75,6 +81,9 @@ class Serving:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
@@ -149,12 +158,9 @@ class Serving:
         self._rest = b""
         assert not lines or lines.endswith(b"\n")
         assert self.process.wait(30) == 0
-        return [json.loads(line) for line in lines.splitlines()]
-
-    def complaints(self) -> bytes:
-        """All that an agent that has ended wrote to stderr."""
         assert self.process.stderr is not None
-        return self.process.stderr.read() or b""
+        self.complained += self.process.stderr.read() or b""
+        return [json.loads(line) for line in lines.splitlines()]
 
     def memory(self) -> int:
         """Resident kilobytes."""
