@@ -11,6 +11,7 @@ import click
 
 from relay import paths
 from relay.cli.options import NO_ANSWER, USAGE
+from relay.diagnostics import describe
 
 if TYPE_CHECKING:
     from relay.client.fanout import Askable
@@ -39,6 +40,16 @@ def faults(otherwise: int = NO_ANSWER, *kinds: type[Exception]) -> Iterator[None
         if isinstance(fault, kinds):
             code = otherwise
         raise HostFault(str(fault), code) from fault
+
+
+@contextlib.contextmanager
+def own_faults() -> Iterator[None]:
+    """Turns whatever goes wrong in our own index inside the block into a sentence for the person at the terminal."""
+    try:
+        yield
+    except Exception as error:
+        message = f"This machine's index could not answer ({describe(error)}). Try again; see `relay status`."
+        raise HostFault(message, NO_ANSWER) from error
 
 
 def need_client() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -150,7 +151,7 @@ def _one(host: str, request: SearchRequest, timeout: float | None) -> tuple[dict
     if host == "local":
         from relay.cli.local import LocalHost
 
-        with LocalHost() as here:
+        with reach.own_faults(), LocalHost() as here:
             if not here.swept():  # nobody has looked yet what there is to find
                 request = dataclasses.replace(request, freshness="wait-until-current")
             return _asked(here, request, timeout)
@@ -207,7 +208,7 @@ def _show(response: Mapping[str, Any], request: SearchRequest, style: render.Sty
     for text in [*render.notes(response), *(render.debug(response) if request.debug else ())]:
         click.echo(text)
     if response["page"]["hasMore"]:
-        click.echo(f"There is more: repeat the command with --cursor {response['page']['cursor']}")
+        click.echo(f"There is more: repeat the command with --cursor {shlex.quote(response['page']['cursor'])}")
 
 
 def _explained(response: Mapping[str, Any], host: str, why: Mapping[str, str]) -> Iterator[str]:

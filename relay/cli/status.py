@@ -64,7 +64,7 @@ def _one(host: str, timeout: float | None) -> dict[str, Any]:
     if host == "local":
         from relay.cli.local import LocalHost
 
-        with LocalHost() as here:
+        with reach.own_faults(), LocalHost() as here:
             return _settled(here, 0)
     there = reach.one(host)
     from relay.client.fanout import close_all

@@ -149,7 +149,10 @@ class RemoteHost:
         if response["kind"] != "results":
             return
         page = response["page"]
-        if len(response["hits"]) > request.limit or (page["hasMore"] and not page["cursor"]):
+        cursor = page["cursor"] or ""
+        if len(response["hits"]) > request.limit or (page["hasMore"] and not cursor):
+            raise self._invalid()
+        if not (cursor.isascii() and cursor.isprintable()):  # it is printed as it is, since it must be typed so
             raise self._invalid()
 
     def _invalid(self) -> ProtocolFault:

@@ -131,6 +131,12 @@ def test_a_newer_host_adds_fields_everywhere():
     assert set(found["hits"][0]) == {*hit(1), "executionHostId"}
 
 
+@pytest.mark.parametrize("cursor", ["\x1b[2J", "é", "a\nb"])
+def test_a_cursor_that_steers_the_terminal_is_no_cursor(cursor):
+    with canned({"result": results([hit(1)], cursor)}) as host, pytest.raises(ProtocolFault):
+        host.search(REQUEST)
+
+
 @pytest.mark.parametrize("expected", [{}, {"expectedGeneration": 4}])
 def test_a_stale_cursor_with_and_without_what_was_expected(expected):
     stale = {"kind": "stale-cursor", "generation": 5, **expected}
