@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Type
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 from relay.transcripts import content, documents, jsonl, resume, times, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, items, mapping, text_or_none
@@ -48,6 +49,8 @@ class Chat(Fold):
     def begin(self) -> None:
         self.head: Dict[str, Any] = {}
         self.known = False
+        #: Ids of calls that were told with their results.
+        self.answered: Set[str] = set()
         folder = os.path.dirname(self.source.path)
         self.id = os.path.splitext(os.path.basename(self.source.path))[0]
         if os.path.basename(folder) != "chats":
@@ -67,12 +70,14 @@ class Chat(Fold):
             calls = [call for call in items(record.get("toolCalls")) if isinstance(call, dict)]
             if text.strip():
                 yield self.message(ASSISTANT, text, at)
-            inline = list(_functions(parts))
+            inline = [] if calls else list(self._functions(parts))
             for tool in inline:
                 yield self.message(TOOL, tool, at)
             for call in calls:
-                then = times.millis(call.get("timestamp")) or at
-                for tool in (tool_calls.call_text(call), _result(call)):
+                then, result = times.millis(call.get("timestamp")) or at, _result(call)
+                if result and isinstance(call.get("id"), str):
+                    self.answered.add(call["id"])
+                for tool in (tool_calls.call_text(call), result):
                     if tool.strip():
                         yield self.message(TOOL, tool, then)
             if text.strip() or calls or inline:
@@ -98,8 +103,17 @@ class Chat(Fold):
                 self.said(text)
                 self.count += 1
             yield self.message(USER, text, at)
-        for tool in _functions(parts):
+        for tool in self._functions(parts):
             yield self.message(TOOL, tool, at)
+
+    def _functions(self, parts: Any) -> Iterator[str]:
+        """Calls among the parts, and answers that were not told with their call."""
+        for part in parts if isinstance(parts, list) else [parts]:
+            call, answer = mapping(mapping(part).get("functionCall")), mapping(mapping(part).get("functionResponse"))
+            text = tool_calls.call_text(call) or _response(answer)
+            name = answer.get("id")
+            if text.strip() and not (isinstance(name, str) and name in self.answered):
+                yield text
 
     def session(self) -> Optional[Session]:
         head = self.head
@@ -148,14 +162,13 @@ def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
             elif isinstance(changes, dict):
                 head.update((field, value) for field, value in changes.items() if field != "messages")
                 if isinstance(changes.get("messages"), list):
-                    order = {
-                        str(mapping(message).get("id") or f"#{number}/{item}"): _Place(offset, None, item)
-                        for item, message in enumerate(changes["messages"])
-                    }
+                    order = {}  # a checkpoint: all there is
+                    order.update(_places(offset, number, changes["messages"]))
             elif isinstance(record.get("type"), str):
                 order[f"#{number}"] = _Place(offset, None)
             elif "sessionId" in record or "projectHash" in record:
-                head.update(record)
+                head.update((field, value) for field, value in record.items() if field != "messages")
+                order.update(_places(offset, number, items(record.get("messages"))))
             else:
                 yield record  # nothing known; the fold counts it
             offset = lines.offset
@@ -165,18 +178,30 @@ def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
                 source, held = _at(file, place), place.offset
             if place.item < 0:
                 yield source
-            else:
-                listed = items(mapping(source.get("$set")).get("messages"))
-                yield mapping(listed[place.item]) if place.item < len(listed) else {}
-    yield {"$head": head}
+            elif place.item < len(_listed(source)):
+                yield mapping(_listed(source)[place.item])
+    if head or order:
+        yield {"$head": head}
+    else:
+        with contextlib.suppress(Unreadable):  # a document under the name of a log, written over several lines
+            yield from _document(path)
+
+
+def _listed(record: Mapping[str, Any]) -> Sequence[Any]:
+    """The messages that a checkpoint, or the record of a whole session, brings along."""
+    return items(mapping(record.get("$set")).get("messages")) or items(record.get("messages"))
+
+
+def _places(offset: int, number: int, messages: Sequence[Any]) -> Iterator[Tuple[str, _Place]]:
+    for item, message in enumerate(messages):
+        yield str(mapping(message).get("id") or f"#{number}/{item}"), _Place(offset, None, item)
 
 
 def _at(file: BinaryIO, place: _Place) -> Dict[str, Any]:
     """The record at a place: the first from its offset on that can be meant, since a line may hold several."""
     file.seek(place.offset)
     for record in jsonl.Lines(file, place.offset):
-        changed = isinstance(mapping(record.get("$set")).get("messages"), list)
-        if record.get("id") == place.name and changed == (place.item >= 0):
+        if record.get("id") == place.name and bool(_listed(record)) == (place.item >= 0):
             return record
     return {}
 
@@ -193,15 +218,6 @@ def _spoken(parts: Any) -> Any:
     if isinstance(parts, dict):
         parts = [parts]
     return [part for part in parts if not mapping(part).get("thought")] if isinstance(parts, list) else parts
-
-
-def _functions(parts: Any) -> Iterator[str]:
-    """Calls and answers that stand among the parts."""
-    for part in parts if isinstance(parts, list) else [parts]:
-        part = mapping(part)
-        text = tool_calls.call_text(part.get("functionCall")) or _response(mapping(part.get("functionResponse")))
-        if text.strip():
-            yield text
 
 
 def _response(answer: Mapping[str, Any]) -> str:

@@ -310,6 +310,44 @@ def test_drifted_records_are_counted(tmp_path: Path) -> None:
     assert unknown(source) == 2
 
 
+def test_a_call_is_told_once_though_it_stands_in_the_content_too(tmp_path: Path) -> None:
+    answer = {"functionResponse": {"id": "t1", "name": "shell", "response": {"output": "build 7 failed"}}}
+    other = {"functionResponse": {"id": "t2", "name": "look", "response": {"output": "nothing"}}}
+    parts = [{"text": "I look."}, {"functionCall": {"id": "t1", "name": "shell", "args": {"command": "gh run list"}}}]
+    log(
+        tmp_path,
+        HEADER,
+        said("m1", "user", "why?", 1),
+        said("m2", "gemini", parts, 2, toolCalls=[call("success", "build 7 failed")]),
+        said("m3", "user", [answer, other], 3),
+    )
+    (source,) = sources("gemini", tmp_path)
+    ((_, messages),) = read(source).values()
+    assert [one.text for one in messages] == [
+        "why?",
+        "I look.",
+        "shell command: gh run list",
+        "build 7 failed",
+        "nothing",
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_whole_session_under_the_name_of_a_log(tmp_path: Path, indent: Any) -> None:
+    session = {**HEADER, "messages": [said("m1", "user", "hello", 1), said("m2", "gemini", "hi", 2)]}
+    more = () if indent else (said("m2", "gemini", "hi there", 2), said("m3", "user", "bye", 3))
+    log(tmp_path, json.dumps(session, indent=indent), *more)
+    (source,) = sources("gemini", tmp_path)
+    ((_, messages),) = read(source).values()
+    assert [one.text for one in messages] == (["hello", "hi"] if indent else ["hello", "hi there", "bye"])
+
+
+def test_an_empty_log_is_left_out(tmp_path: Path) -> None:
+    log(tmp_path)
+    (source,) = sources("gemini", tmp_path)
+    assert read(source) == {}
+
+
 def test_the_oldest_documents(tmp_path: Path) -> None:
     document(
         tmp_path / ".gemini/tmp/app/chats/session-old.json",
