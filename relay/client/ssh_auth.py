@@ -24,10 +24,11 @@ def ask_at_terminal(prompt: str, shown: bool = False) -> str:
         try:
             if not shown:
                 return getpass.getpass(prompt)
-            with open("/dev/tty", "r+", encoding="utf-8") as terminal:
-                terminal.write(prompt)
-                terminal.flush()
-                return terminal.readline().rstrip("\n")
+            # Not one file in "r+": a terminal cannot seek.
+            with open("/dev/tty", "w", encoding="utf-8") as screen, open("/dev/tty", encoding="utf-8") as keyboard:
+                screen.write(prompt)
+                screen.flush()
+                return keyboard.readline().rstrip("\n")
         except (EOFError, OSError):
             return ""
 
