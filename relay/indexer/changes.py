@@ -44,11 +44,11 @@ def complete(source: Source, status: os.stat_result) -> Fingerprint:
     """
     identity = str(status.st_ino)
     store = source.store
-    if store.kind == APPEND and store.files is None:
+    if store.kind == APPEND and store.files is None and store.mark is None:
         return Fingerprint(identity, status.st_size, status.st_mtime_ns)
     further = [source.path + "-wal"] if store.kind == DATABASE else list(store.files(source)) if store.files else []
     newest = status.st_mtime_ns
-    parts = []
+    parts = [store.mark(source)] if store.mark is not None else []
     for path in further:
         try:
             other = os.stat(path)

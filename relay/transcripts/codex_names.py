@@ -6,72 +6,93 @@ import os
 import re
 from typing import Dict, Optional, Tuple
 
-from relay.transcripts import titles
+from relay.transcripts import content, titles
 from relay.transcripts.jsonl import records
+from relay.transcripts.types import Source, Unreadable
 
-_STATE = re.compile(r"state_(\d+)\.sqlite$")
+_STATE = re.compile(r"state_([1-9]\d*|0)\.sqlite$")
+_THREAD = re.compile(r"([0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})\.jsonl?(?:\.zst)?$")
 
-_Stamp = Tuple[int, int]
-#: One home's index file as it was read last: its stamp, and the names by thread.
-_indexes: Dict[str, Tuple[_Stamp, Dict[str, str]]] = {}
+#: A thread whose title is not simply the start of its first message was named.
+_NAMED = (
+    "SELECT id, substr(title, 1, 400) FROM threads WHERE title <> '' AND"
+    " substr(ltrim(coalesce(first_user_message, '')), 1, length(trim(title))) <> trim(title)"
+)
+
+_Stamp = Tuple[Tuple[int, int, int], ...]
+#: By file: its stamp when it was read, and the names by thread.
+_read: Dict[str, Tuple[_Stamp, Dict[str, str]]] = {}
+#: By home: its stamp, and the newest database in it.
+_states: Dict[str, Tuple[Tuple[int, int, int], Optional[str]]] = {}
 
 
 def name(home: str, thread: str) -> str:
-    """What a person called the thread, or an empty string."""
-    named = _index(home).get(thread)
-    return named if named is not None else _from_state(home, thread)
+    """What a person called the thread, or an empty string. The index file counts before the database."""
+    index = os.path.join(home, "session_index.jsonl")
+    named = _names(index, (index,)).get(thread)
+    if named is not None:
+        return named
+    state = newest_state(home)
+    return "" if state is None else _names(state, (state, state + "-wal")).get(thread, "")
 
 
-def _index(home: str) -> Dict[str, str]:
-    """``session_index.jsonl``: the last line of a thread counts, a blank name takes the name away."""
-    path = os.path.join(home, "session_index.jsonl")
-    try:
-        status = os.stat(path)
-    except OSError:
-        return {}
-    stamp = (status.st_size, status.st_mtime_ns)
-    known = _indexes.get(home)
-    if known is not None and known[0] == stamp:
-        return known[1]
-    names: Dict[str, str] = {}
-    try:
-        for record in records(path):
-            thread = record.get("id")
-            if isinstance(thread, str):
-                names[thread] = titles.title(record.get("thread_name"))
-    except OSError:
-        return {}
-    _indexes[home] = (stamp, names)
-    return names
-
-
-def _from_state(home: str, thread: str) -> str:
-    """``threads.title`` of the newest ``state_<n>.sqlite``; there it is a name when it is not the first message."""
-    path = newest_state(home)
-    if path is None:
-        return ""
-    from relay.transcripts.foreign_database import ForeignDatabase
-    from relay.transcripts.types import Unreadable
-
-    try:
-        with ForeignDatabase(path, wait=0.2) as database:
-            columns = database.columns("threads")
-            if not {"id", "title"} <= columns:
-                return ""
-            first = "first_user_message" if "first_user_message" in columns else "''"
-            for title, message in database.rows(f"SELECT title, {first} FROM threads WHERE id = ?", (thread,)):
-                if isinstance(title, str) and not str(message or "").strip().startswith(title.strip()):
-                    return titles.title(title)
-    except Unreadable:
-        pass  # the name is a courtesy; the thread has other titles
-    return ""
+def mark(source: Source) -> str:
+    """The name of a rollout's thread, for ``Store.mark``: a rename changes none of the rollout's own bytes."""
+    match = _THREAD.search(source.path)
+    return name(source.home, match.group(1)) if match else ""
 
 
 def newest_state(home: str) -> Optional[str]:
     """The path of the ``state_<n>.sqlite`` with the highest number, or None."""
+    stamp = _stamp(home)
+    known = _states.get(home)
+    if known is None or known[0] != stamp:
+        try:
+            numbers = [int(match.group(1)) for match in map(_STATE.match, os.listdir(home)) if match]
+        except OSError:
+            numbers = []
+        known = stamp, os.path.join(home, f"state_{max(numbers)}.sqlite") if numbers else None
+        _states[home] = known
+    return known[1]
+
+
+def _names(path: str, files: Tuple[str, ...]) -> Dict[str, str]:
+    """The names in a file, read again when one of ``files`` has changed."""
+    stamp = tuple(_stamp(file) for file in files)
+    known = _read.get(path)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    names: Dict[str, str] = {}
     try:
-        names = os.listdir(home)
+        if stamp[0] != (0, 0, 0):
+            names = _from_index(path) if path.endswith(".jsonl") else _from_state(path)
+    except (OSError, Unreadable):
+        pass  # the name is a courtesy; the thread has other titles
+    _read[path] = (stamp, names)
+    return names
+
+
+def _stamp(path: str) -> Tuple[int, int, int]:
+    try:
+        status = os.stat(path)
     except OSError:
-        return None
-    numbered = [(int(match.group(1)), entry) for entry in names for match in [_STATE.match(entry)] if match]
-    return os.path.join(home, max(numbered)[1]) if numbered else None
+        return (0, 0, 0)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _from_index(path: str) -> Dict[str, str]:
+    """The last line of a thread counts; a blank name takes the name away."""
+    names: Dict[str, str] = {}
+    for record in records(path):
+        if isinstance(record.get("id"), str):
+            names[record["id"]] = content.clean(titles.title(record.get("thread_name")))
+    return names
+
+
+def _from_state(path: str) -> Dict[str, str]:
+    from relay.transcripts.foreign_database import ForeignDatabase
+
+    with ForeignDatabase(path, wait=0.2) as database:
+        if not {"id", "title", "first_user_message"} <= database.columns("threads"):
+            return {}
+        return {str(thread): content.clean(titles.title(title)) for thread, title in database.rows(_NAMED)}

@@ -9,7 +9,9 @@ from typing import Any, Iterator, List, Mapping, Optional, Tuple
 #: Characters of a tool's text that are worth making: the index keeps 3,072 of them.
 TOOL_LIMIT = 3_200
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=_\s-]*)")
+_DATA_URL = re.compile(
+    r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=_-]*(?:\r?\n[A-Za-z0-9+/=_-]{60,})*)"
+)
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{256,}={0,2}")
 #: What relay.transcripts.jsonl leaves of a payload that it cut.
 _LEFT_OUT = re.compile(r"\[(\d+) bytes left out\]")
@@ -172,7 +174,8 @@ def flatten(value: Any) -> str:
     lines: List[str] = []
     length = 0
     for key, text in _leaves(value):
-        text = clean(without_base64(_head(text, TOOL_LIMIT - length)))
+        shown = image(None, text) if _DATA_URL.match(text[:200]) else _head(text, TOOL_LIMIT - length)
+        text = clean(without_base64(shown))
         line = f"{key}: {text}" if key else text
         lines.append(line)
         length += len(line) + 1

@@ -6,6 +6,14 @@ from typing import Sequence
 
 from relay.transcripts.globs import beside, homes, store
 from relay.transcripts.registry import APPEND, WHOLE, Agent
+from relay.transcripts.types import Source
+
+
+def _codex_name(source: Source) -> str:
+    from relay.transcripts import codex_names
+
+    return codex_names.mark(source)
+
 
 CLAUDE = Agent(
     "claude",
@@ -28,9 +36,25 @@ CODEX = Agent(
     "Codex",
     homes("$CODEX_HOME", "~/.codex"),
     (
-        store("codex", "live", APPEND, "sessions", "codex:CodexReader", ("**/rollout-*.jsonl",), rank=4),
         store(
-            "codex", "compressed", WHOLE, "sessions", "codex_whole:read_compressed", ("**/rollout-*.jsonl.zst",), rank=3
+            "codex",
+            "live",
+            APPEND,
+            "sessions",
+            "codex:CodexReader",
+            ("**/rollout-*.jsonl",),
+            mark=_codex_name,
+            rank=4,
+        ),
+        store(
+            "codex",
+            "compressed",
+            WHOLE,
+            "sessions",
+            "codex_whole:read_compressed",
+            ("**/rollout-*.jsonl.zst",),
+            mark=_codex_name,
+            rank=3,
         ),
         store("codex", "documents", WHOLE, "sessions", "codex_whole:read_document", ("**/rollout-*.json",), rank=2),
         store("codex", "archived", APPEND, "archived_sessions", "codex:CodexReader", ("**/rollout-*.jsonl",), rank=1),

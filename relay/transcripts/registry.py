@@ -36,7 +36,8 @@ class Store:
     the file that stands for the folder. ``descend(relative)`` says whether a folder below the root can hold any.
     ``reader`` is ``module:attribute``: an AppendReader class (append), a function from a Source to Transcripts
     (whole), or a DatabaseReader class (database). ``files(source)`` names the further files whose change changes a
-    whole source. Where a session stands in two stores of one agent, the higher ``rank`` answers.
+    source; ``mark(source)`` gives what stands about it in a file that many sources share: a text that stays the same
+    while that does. Where a session stands in two stores of one agent, the higher ``rank`` answers.
     """
 
     agent: str
@@ -47,6 +48,7 @@ class Store:
     claim: Callable[[str], Optional[str]]
     descend: Callable[[str], bool] = lambda relative: True
     files: Optional[Callable[[Source], Sequence[str]]] = None
+    mark: Optional[Callable[[Source], str]] = None
     rank: int = 0
 
     def load(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import time
@@ -46,7 +45,7 @@ def modified(path: str) -> Optional[int]:
 
 
 def _from_number(value: float) -> Optional[int]:
-    if not math.isfinite(value) or value <= 0:
+    if not 0 < value < 1e20:  # nor what is not a number
         return None
     if value < 1e11:
         return int(value * 1000)

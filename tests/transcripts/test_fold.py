@@ -106,7 +106,7 @@ CODEX = [
     codex("thread_name_updated", thread_name="Named"),
     codex("user_message", 9, message="bye"),
 ]
-PI = [
+PI: List[Dict[str, Any]] = [
     {"type": "session", "id": SID, "timestamp": at(0), "cwd": "/w/app"},
     pi("e1", None, "user", "start"),
     pi("e2", "e1", "assistant", "Ready."),
@@ -122,7 +122,7 @@ PI = [
     {"type": "title_change", "id": "n2", "parentId": "e6", "title": "Given", "source": "user"},
     {"type": "who knows", "id": "n3", "parentId": "n2"},
 ]
-QWEN = [
+QWEN: List[Dict[str, Any]] = [
     qwen("q1", None, "user", "start"),
     qwen("q2", "q1", "assistant", "one"),
     qwen("q2", "q1", "assistant", "two"),
@@ -139,7 +139,7 @@ QWEN = [
     },
     {"uuid": "q8", "parentUuid": "q1", "type": "system", "subtype": "rewind", "systemPayload": {"truncatedCount": 2}},
 ]
-COPILOT = [
+COPILOT: List[Dict[str, Any]] = [
     {"type": "session.start", "data": {"context": {"cwd": "/w/app"}}, "timestamp": at(0)},
     {"type": "user.message", "data": {"content": "hello"}, "timestamp": at(1)},
     {"type": "assistant.message", "data": {"content": "", "toolRequests": [{"toolCallId": "c", "name": "ls"}]}},
@@ -147,7 +147,7 @@ COPILOT = [
     {"type": "tool.execution_complete", "data": {"toolCallId": "c", "result": "a.py"}},
     {"type": "userpromptsubmitted", "prompt": "flat", "cwd": "/w/flat"},
 ]
-DROID = [
+DROID: List[Dict[str, Any]] = [
     {"type": "session_start", "id": SID, "title": "New Session", "cwd": "/w/app"},
     {"type": "message", "message": {"role": "user", "content": "hello"}, "timestamp": at(1)},
     {"type": "message", "role": "assistant", "text": "Done."},
@@ -160,7 +160,7 @@ def kimi(kind: str, **payload: Any) -> Dict[str, Any]:
     return {"timestamp": 1_764_000_000.25, "message": {"type": kind, "payload": payload}}
 
 
-KIMI = [
+KIMI: List[Dict[str, Any]] = [
     {"type": "metadata", "protocol_version": "1.3"},
     kimi("TurnBegin", user_input="hello"),
     kimi("StepBegin", n=1),
@@ -172,7 +172,7 @@ KIMI = [
     kimi("StepRetry"),
     kimi("TurnEnd"),
 ]
-KIMI_CODE = [
+KIMI_CODE: List[Dict[str, Any]] = [
     {"type": "config.update", "cwd": "/w/app", "time": 1_784_950_605_000},
     {"type": "turn.prompt", "input": [said("hello")], "origin": {"kind": "user"}},
     {
@@ -191,7 +191,7 @@ KIMI_CODE = [
     },
     {"type": "context.append_loop_event", "event": {"type": "step.end"}},
 ]
-CURSOR = [
+CURSOR: List[Dict[str, Any]] = [
     {"role": "user", "message": {"content": [said("<user_query>\nhello\n</user_query>")]}},
     {
         "role": "assistant",
