@@ -259,6 +259,7 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 def _create(index: OpenIndex) -> None:
     """All tables and the new identity in one transaction: a kill leaves a blank file or a whole one."""
     from relay.index.schema import TABLES, Meta
+    from relay.index.words import BALLAST
 
     with _sqlite_errors(), index.database.transaction("IMMEDIATE"):
         for table in TABLES:
@@ -266,6 +267,7 @@ def _create(index: OpenIndex) -> None:
             type(schema._schema)(table, index.database).create_all()
         values = (("incarnation", uuid.uuid4().hex), ("generation", "0"), ("pruned", "0"))
         Meta.insert_many(values, fields=[Meta.name, Meta.value]).execute(index.database)
+        index.connection.execute("INSERT INTO words(rowid, user) VALUES(0, ?)", (BALLAST,))
         index.database.pragma("application_id", APPLICATION_ID, permanent=False)
         index.database.pragma("user_version", SCHEMA_VERSION, permanent=False)
 

@@ -10,7 +10,9 @@ from relay.search.repair import Repair
 from relay.search.retrieval import COUNTED, Rows
 
 #: Postings that one statement may go through; the commonest words of a longer query are left aside.
-RANKED_POSTINGS, MATCHED_POSTINGS = 600_000, 4_000_000
+RANKED_POSTINGS, MATCHED_POSTINGS = 600_000, 3_000_000
+#: Rows of a phrase's rarest word times its words: in so many places its words are laid side by side.
+COMPARED = 800_000
 
 #: Of so many words, rows that hold them all come first.
 FEW = 3
@@ -151,10 +153,12 @@ class Planner:
 
     def _affordable(self, words: List[str]) -> List[str]:
         """As many of the first words as one phrase may have."""
-        spent = 0
+        spent, rarest = 0, self._total
         for place, word in enumerate(words):
-            spent += self._count(word)
-            if place and spent > MATCHED_POSTINGS:
+            count = self._count(word)
+            spent += count
+            rarest = min(rarest, count)
+            if place > 1 and (spent > MATCHED_POSTINGS or rarest * (place + 1) > COMPARED):
                 self._shortened = True
                 return words[:place]
         return words
