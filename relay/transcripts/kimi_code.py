@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
-from relay.transcripts import content, documents, jsonl, resume, titles, tool_calls
+from relay.transcripts import content, documents, forks, jsonl, resume, titles, tool_calls
 from relay.transcripts.fold import mapping, text_or_none
 from relay.transcripts.kimi import Spoken
 from relay.transcripts.types import ASSISTANT, SYSTEM, Event, Session
@@ -14,9 +14,12 @@ from relay.transcripts.types import ASSISTANT, SYSTEM, Event, Session
 _INJECTED = titles.blocks("git-context")
 #: Records whose type begins so tell nothing that was said.
 _SILENT = frozenset(
-    "metadata config tools turn context llm usage permission plan_mode full_compaction profile plugin runtime "
-    "token_counting goal swarm cron task todo session skill".split()
+    "agent config context cron file_history forked full_compaction goal interaction interruptionReminder llm mcp "
+    "metadata permission plan plan_mode plugin profile prompt runtime session skill subagent swarm swarm_mode task "
+    "todo token_counting tools tower_mode turn usage".split()
 )
+#: User's turns that can be undone.
+_UNDOABLE = 512
 #: Prompts that wait for the record that repeats them.
 _WAITING = 64
 
@@ -37,6 +40,8 @@ class WireReader(Spoken):
         self.parent = None if self.main else self.session_id
         #: Digests of prompts that were taken when they were typed: the model's history repeats them.
         self.waiting: List[str] = []
+        #: The user's turns that can be undone: the place and the count before each.
+        self.turns: List[List[int]] = []
 
     def feed(self, record: Mapping[str, Any]) -> Iterable[Event]:
         at = self.saw(record.get("time") if "time" in record else record.get("created_at"))
@@ -44,14 +49,20 @@ class WireReader(Spoken):
         if kind == "context.append_loop_event":
             yield from self._event(mapping(record.get("event")), at)
         elif kind in ("turn.prompt", "turn.steer"):
-            yield from self._prompt(record.get("input"), mapping(record.get("origin")).get("kind"), at, again=False)
+            origin = mapping(record.get("origin")).get("kind")
+            yield from self._prompt(record.get("input"), origin, at, steer=kind == "turn.steer")
         elif kind == "context.append_message":
             message = mapping(record.get("message"))
             if message.get("role") == "user":
                 origin = mapping(message.get("origin")).get("kind")
-                yield from self._prompt(message.get("content"), origin, at, again=True)
+                steer = mapping(message.get("origin")).get("inTurn") is True
+                yield from self._prompt(message.get("content"), origin, at, again=True, steer=steer)
             elif message.get("role") == "assistant":
                 yield from self.piece(content.text_of(message.get("content")), at)
+        elif kind == "context.undo":
+            yield from self._undo(record.get("count"))
+        elif kind in ("context.clear", "context.apply_compaction"):
+            self.turns = []  # no undo goes back behind it
         elif kind in ("config.update", "profile.bind"):
             cwd = record.get("cwd") or mapping(record.get("environmentDisclosure")).get("cwd")
             if self.cwd is None and isinstance(cwd, str) and cwd:
@@ -59,7 +70,17 @@ class WireReader(Spoken):
         elif not (isinstance(kind, str) and kind.partition(".")[0] in _SILENT):
             self.unknown += 1
 
-    def _prompt(self, parts: Any, origin: Any, at: Optional[int], again: bool) -> Iterator[Event]:
+    def _undo(self, count: Any) -> Iterator[Event]:
+        if isinstance(count, int) and count > 0 and self.turns:
+            seq, counted = self.turns[-count] if count <= len(self.turns) else self.turns[0]
+            del self.turns[-count:]
+            self.run, self.spoke = "", False
+            if seq < self.seq:
+                yield self.rewind(seq, counted)
+
+    def _prompt(
+        self, parts: Any, origin: Any, at: Optional[int], again: bool = False, steer: bool = False
+    ) -> Iterator[Event]:
         """A prompt is written when it is typed and again (``again``) when it goes to the model; each is taken once."""
         if origin == "injection":
             return
@@ -71,6 +92,8 @@ class WireReader(Spoken):
         if not again:
             self.waiting = self.waiting[-_WAITING:] + [digest]
         if origin in ("user", None) or not self.main:
+            if not steer:
+                self.turns = self.turns[1 - _UNDOABLE :] + [[self.seq, self.count]]
             yield from self.user(text, at, _INJECTED)
         elif text.strip():  # the program spoke: a reminder, a finished background task
             self.run = ""
@@ -117,8 +140,16 @@ class WireReader(Spoken):
             if not self.prompt and not state.get("title"):
                 session.title = titles.title(text_or_none(state.get("lastPrompt"))) or session.title
         if session.cwd is None:
-            session.cwd = text_or_none(state.get("workDir")) or self._indexed_folder()
+            session.cwd = text_or_none(state.get("workDir")) or text_or_none(state.get("cwd")) or self._indexed_folder()
+        origin = text_or_none(state.get("forkedFrom"))
+        if self.main and origin is not None:
+            session.lineage = forks.first(origin, self._forked_from)
         return session
+
+    def _forked_from(self, session_id: str) -> Optional[str]:
+        """What another session beside this one was forked from."""
+        state = os.path.join(os.path.dirname(self.session_folder), os.path.basename(session_id), "state.json")
+        return text_or_none(documents.sidecar_object(state).get("forkedFrom"))
 
     def _indexed_folder(self) -> Optional[str]:
         found = None

@@ -101,6 +101,44 @@ def test_each_prompt_is_taken_once(tmp_path: Path) -> None:
     assert session.message_count == 5
 
 
+def test_undone_turns_are_gone(tmp_path: Path) -> None:
+    """The last turns that the user began, a steering prompt with its turn, and none behind a compaction."""
+    undo = {"type": "context.undo", "agentId": "main"}
+    wire(
+        tmp_path,
+        prompt("one", 1),
+        appended("one", 1),
+        part("first", 2),
+        {"type": "context.apply_compaction", "summary": "one", "time": T + 3},
+        prompt("two", 4),
+        part("second", 5),
+        prompt("three", 6),
+        part("third", 7),
+        prompt("faster", 8, "turn.steer"),
+        part("thirdly", 9),
+        {**undo, "count": 1},
+        {**undo, "count": "?"},
+        prompt("four", 10),
+        part("fourth", 11),
+        {**undo, "count": 9},
+        prompt("five", 12),
+    )
+    (source,) = sources("kimi", tmp_path)
+    ((session, messages),) = read(source).values()
+    assert [one.text for one in messages] == ["one", "first", "five"]
+    assert session.message_count == 3
+
+
+def test_forks_share_their_lineage(tmp_path: Path) -> None:
+    folder = tmp_path / ".kimi-code/sessions/wd_app_0123456789ab"
+    for name, origin in (("session_a", None), ("session_b", "session_a"), ("session_c", "session_b")):
+        lines(folder / name / "agents/main/wire.jsonl", prompt("hello", 1))
+        document(folder / name / "state.json", {"title": name, "cwd": "/w/app", "forkedFrom": origin})
+    found = {name: session for one in sources("kimi", tmp_path) for name, (session, _) in read(one).items()}
+    assert [session.lineage for _, session in sorted(found.items())] == [None, "session_a", "session_a"]
+    assert found["session_c"].cwd == "/w/app"
+
+
 def test_the_program_is_not_the_user(tmp_path: Path) -> None:
     wire(
         tmp_path,
