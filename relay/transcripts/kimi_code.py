@@ -18,6 +18,8 @@ _SILENT = frozenset(
     "metadata permission plan plan_mode plugin profile prompt runtime session skill subagent swarm swarm_mode task "
     "todo token_counting tools tower_mode turn usage".split()
 )
+#: The title of a session that has none yet.
+_UNNAMED = "New Session"
 #: User's turns that can be undone.
 _UNDOABLE = 512
 #: Prompts that wait for the record that repeats them.
@@ -136,8 +138,10 @@ class WireReader(Spoken):
             return None
         state = documents.sidecar_object(os.path.join(self.session_folder, "state.json"))
         if self.main:
-            session.title = titles.title(text_or_none(state.get("title"))) or session.title
-            if not self.prompt and not state.get("title"):
+            name = titles.title(text_or_none(state.get("title")))
+            if name and name != _UNNAMED:
+                session.title = name
+            elif not self.prompt:
                 session.title = titles.title(text_or_none(state.get("lastPrompt"))) or session.title
         if session.cwd is None:
             session.cwd = text_or_none(state.get("workDir")) or text_or_none(state.get("cwd")) or self._indexed_folder()

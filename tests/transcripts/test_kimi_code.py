@@ -101,6 +101,14 @@ def test_each_prompt_is_taken_once(tmp_path: Path) -> None:
     assert session.message_count == 5
 
 
+def test_a_session_without_a_title_of_its_own(tmp_path: Path) -> None:
+    wire(tmp_path, prompt("/init", 1), part("Done.", 2))
+    state(tmp_path, title="New Session", lastPrompt="/init")
+    (source,) = sources("kimi", tmp_path)
+    ((session, _),) = read(source).values()
+    assert session.title == "/init"
+
+
 def test_undone_turns_are_gone(tmp_path: Path) -> None:
     """The last turns that the user began, a steering prompt with its turn, and none behind a compaction."""
     undo = {"type": "context.undo", "agentId": "main"}
