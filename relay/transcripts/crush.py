@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Tuple
 
 from relay.transcripts import content, resume, times, titles
 from relay.transcripts.crush_projects import project_of
-from relay.transcripts.fold import Fold, mapping
+from relay.transcripts.fold import Fold, mapping, text_or_none
 from relay.transcripts.foreign_database import SqliteReader, parsed, text, topmost
 from relay.transcripts.tool_calls import call_text
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Message, Session, Transcript
@@ -40,7 +40,7 @@ class Crush(Fold):
             self.count += 1
 
     def _part(self, speaker: str, part: Mapping[str, Any], at: Optional[int]) -> Iterator[Message]:
-        kind, data = part.get("type"), mapping(part.get("data"))
+        kind, data = text_or_none(part.get("type")), mapping(part.get("data"))
         words, role = "", speaker
         if kind == "text":
             words = content.text_of(data.get("text"))

@@ -30,10 +30,13 @@ GROWING = 4
 _COPY_PREFIX = "foreign-"
 _GONE = (0, 0, 0)
 _BUSY = "The database is in use by its program; it is tried again at its next change."
+_DAMAGED = "The database is damaged."
+#: What sqlite3 raises; the second when a damaged schema is quoted in an error's message.
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _REASONS = (
     ("not a database", "The file is not a SQLite database."),
     ("encrypted", "The file is not a SQLite database."),
-    ("malformed", "The database is damaged."),
+    ("malformed", _DAMAGED),
     ("locked", _BUSY),
     ("busy", _BUSY),
     ("no such", "The database has a schema this version does not know."),
@@ -90,11 +93,11 @@ class ForeignDatabase:
         deadline = time.monotonic() + self._wait
         while True:
             assert self._connection is not None
-            failure: Optional[sqlite3.Error] = None
+            failure: Optional[Exception] = None
             found: List[Tuple[Any, ...]] = []
             try:
                 found = self._connection.execute(sql, parameters).fetchall()
-            except sqlite3.Error as error:
+            except _ERRORS as error:
                 failure = error
             if self._holds_for is not None and self._stamp() != self._holds_for:
                 if time.monotonic() > deadline:
@@ -166,7 +169,7 @@ class ForeignDatabase:
             connection.text_factory = _decode
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             if connection is not None:
                 connection.close()
             message = str(error).lower()
@@ -360,7 +363,9 @@ def _decode(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-def _reason(error: sqlite3.Error) -> str:
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return _DAMAGED
     message = str(error).lower()
     for part, reason in _REASONS:
         if part in message:

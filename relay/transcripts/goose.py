@@ -57,7 +57,7 @@ class Goose(Fold):
             self.count += 1
 
     def _block(self, role: str, block: Mapping[str, Any], at: Optional[int]) -> Iterator[Message]:
-        kind = block.get("type")
+        kind = text_or_none(block.get("type"))
         if kind in _SHOWN:
             words = content.text_of(block)
             if words.strip():

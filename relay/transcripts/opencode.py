@@ -54,7 +54,7 @@ class OpenCode(Fold):
             self.count += 1
 
     def _part(self, speaker: str, part: Mapping[str, Any], at: Optional[int]) -> Iterator[Message]:
-        kind = part.get("type")
+        kind = text_or_none(part.get("type"))
         state = mapping(part.get("state"))
         clock = mapping(state.get("time")) if kind == "tool" else mapping(part.get("time"))
         at = self.saw(clock.get("start")) or at

@@ -32,8 +32,8 @@ class Store:
     """One way an agent keeps sessions below its home.
 
     ``claim(relative)`` answers, for a path relative to the root (``/`` separated), the relative path of the source it
-    belongs to, or None when it is no transcript: a database's ``-wal`` file belongs to the database, a folder's parts to
-    the file that stands for the folder. ``descend(relative)`` says whether a folder below the root can hold any.
+    belongs to, or None when it is no transcript: a database's ``-wal`` file belongs to the database, a folder's parts
+    to the file that stands for the folder. ``descend(relative)`` says whether a folder below the root can hold any.
     ``reader`` is ``module:attribute``: an AppendReader class (append), a function from a Source to Transcripts
     (whole), or a DatabaseReader class (database). ``files(source)`` names the further files whose change changes a
     source; ``mark(source)`` gives what stands about it in a file that many sources share: a text that stays the same
@@ -128,9 +128,8 @@ def walk(root: Root, on_error: Optional[Callable[[OSError], None]] = None) -> It
                     anchor = root.store.claim(relative)
                     if anchor is not None and anchor not in seen:
                         seen.add(anchor)
-                        yield Source(
-                            root.store, root.home, root.path, os.path.join(root.path, *anchor.split("/")), root.default_home
-                        )
+                        path = os.path.join(root.path, *anchor.split("/"))
+                        yield Source(root.store, root.home, root.path, path, root.default_home)
         except OSError as error:
             if on_error is not None and (folder == "" or os.path.isdir(os.path.join(root.path, folder))):
                 on_error(error)
