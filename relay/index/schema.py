@@ -31,11 +31,11 @@ class Base(Model):
 class Meta(Base):
     """Named values.
 
-    ``incarnation`` (made with the file) and ``generation``; ``pruned``: the greatest ``changed`` of a session that is no
-    longer in its table (a reader that last looked before it must look at all sessions anew); ``rebuilding`` while this
-    file takes the place of a damaged one; ``last_reconcile`` and ``last_sweep`` (epoch ms); ``cutoff`` (epoch ms) of the
-    retention in force; ``ended_well``: 0 while a writer has the file open; ``named_roots``; ``mount:FOLDER``: the file
-    system a root was last seen on.
+    ``incarnation`` (made with the file) and ``generation``; ``pruned``: the greatest ``changed`` of a session that is
+    no longer in its table (a reader that last looked before it must look at all sessions anew); ``rebuilding`` while
+    this file takes the place of a damaged one; ``last_reconcile`` and ``last_sweep`` (epoch ms); ``cutoff`` (epoch ms)
+    of the retention in force; ``ended_well``: 0 while a writer has the file open; ``named_roots``; ``mount:FOLDER``:
+    the file system a root was last seen on.
     """
 
     name = TextField(primary_key=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
+import itertools
 import time
 from typing import Optional
 
-from relay.index.faults import IndexDamaged, translated
+from relay.index.faults import IndexDamaged
 from relay.index.schema import ROW_BITS
 from relay.index.writer import Writer
 
-#: Rows removed in one transaction: some tens of milliseconds.
-DRAIN_ROWS = 500
+#: Rows, and sessions, removed in one transaction: some tens of milliseconds.
+DRAIN_ROWS, DRAIN_SESSIONS = 500, 200
 #: Pages written by one step of a merge.
 MERGE_PAGES = 200
 
@@ -25,31 +25,26 @@ def drain(writer: Writer) -> bool:
 
     Not while a session is being staged. Nothing a search can see changes.
     """
-    row = writer.execute("SELECT id, changed FROM sessions WHERE live = 0 ORDER BY id LIMIT 1").fetchone()
-    if row is None:
+    sessions = writer.fetch("SELECT id, changed FROM sessions WHERE live = 0 ORDER BY id LIMIT ?", (DRAIN_SESSIONS,))
+    if not sessions:
         return False
-    key, changed = row
-    rows = []
-    for stored in writer.stored_rows(key, page=DRAIN_ROWS):
-        rows.append(stored)
-        if len(rows) == DRAIN_ROWS:
-            break
     writer.begin()
-    if rows:
-        writer.delete_rows(key, rows)
-    if len(rows) < DRAIN_ROWS:
+    left = DRAIN_ROWS
+    pruned = 0
+    for key, changed in sessions:
+        rows = list(itertools.islice(writer.stored_rows(key, page=left), left))
+        if rows:
+            writer.delete_rows(key, rows)
+        left -= len(rows)
+        if left <= 0:
+            break
         writer.execute("DELETE FROM sessions WHERE id = ?", (key,))
-        # A reader that refreshes by ``changed`` cannot see a session that is gone: it must start over (schema.Meta).
-        if changed > int(writer.meta("pruned", "0")):
-            writer.put_meta("pruned", str(changed))
+        pruned = max(pruned, changed)
+    # A reader that refreshes by ``changed`` cannot see a session that is gone: it must start over (schema.Meta).
+    if pruned > int(writer.meta("pruned", "0")):
+        writer.put_meta("pruned", str(pruned))
     writer.commit()
     return True
-
-
-def drain_all(writer: Writer) -> None:
-    """Drain until nothing is left."""
-    while drain(writer):
-        pass
 
 
 def cutoff(history_days: Optional[int], now_ms: Optional[int] = None) -> Optional[int]:
@@ -77,7 +72,7 @@ def expire(writer: Writer, oldest: Optional[int]) -> int:
     count = 0
     if oldest is not None:
         old = "live = 1 AND updated_at < ?"
-        if writer.execute(f"SELECT 1 FROM sessions WHERE {old} LIMIT 1", (oldest,)).fetchone():
+        if writer.first(f"SELECT 1 FROM sessions WHERE {old} LIMIT 1", (oldest,)):
             writer.begin()
             writer.execute(
                 f"UPDATE sources SET offset = 0, state = NULL WHERE id IN (SELECT source FROM sessions WHERE {old})",
@@ -93,21 +88,18 @@ def expire(writer: Writer, oldest: Optional[int]) -> int:
 
 def merge(writer: Writer) -> bool:
     """One step of merging the full-text index's segments; False when there is nothing left to merge."""
-    try:
-        connection = writer.index.connection
-        before = connection.total_changes
-        writer.begin()
-        writer.execute("INSERT INTO words(words, rank) VALUES('merge', ?)", (MERGE_PAGES,))
-        done = connection.total_changes - before
-        writer.commit()
-    except sqlite3.Error as error:
-        raise translated(error) from error
+    connection = writer.index.connection
+    before = connection.total_changes
+    writer.begin()
+    writer.execute("INSERT INTO words(words, rank) VALUES('merge', ?)", (MERGE_PAGES,))
+    done = connection.total_changes - before
+    writer.commit()
     return done >= 2
 
 
 def check(writer: Writer) -> None:
     """Read the whole file and compare its parts. Raises IndexDamaged."""
-    answer = writer.execute("PRAGMA quick_check(1)").fetchone()
+    answer = writer.first("PRAGMA quick_check(1)")
     if answer is None or answer[0] != "ok":
         raise IndexDamaged("The index is damaged; it is set aside and rebuilt.")
     writer.begin()
@@ -115,9 +107,9 @@ def check(writer: Writer) -> None:
         writer.execute("INSERT INTO words(words) VALUES('integrity-check')")
     finally:
         writer.rollback()
-    lost = writer.execute(
+    lost = writer.first(
         "SELECT 1 FROM rows WHERE NOT EXISTS "
         f"(SELECT 1 FROM sessions WHERE sessions.id = rows.id >> {ROW_BITS}) LIMIT 1"
-    ).fetchone()
+    )
     if lost is not None:
         raise IndexDamaged("The index holds rows of no session; it is set aside and rebuilt.")

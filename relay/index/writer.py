@@ -132,6 +132,19 @@ class Writer:
             self._undo()
             raise translated(error) from error
 
+    def fetch(self, sql: str, parameters: Sequence[Any] = ()) -> List[Tuple[Any, ...]]:
+        """All rows of one statement; SQLite meets damage only while it steps. Raises IndexDamaged, IndexUnwritable."""
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            self._undo()
+            raise translated(error) from error
+
+    def first(self, sql: str, parameters: Sequence[Any] = ()) -> Optional[Tuple[Any, ...]]:
+        """The first row of one statement, or None. Raises IndexDamaged, IndexUnwritable."""
+        rows = self.fetch(sql, parameters)
+        return rows[0] if rows else None
+
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         """One statement for many rows; an error undoes the open transaction. Raises IndexDamaged, IndexUnwritable."""
         try:
@@ -152,7 +165,7 @@ class Writer:
 
     def meta(self, name: str, default: str = "") -> str:
         """A named value of the index."""
-        row = self.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        row = self.first("SELECT value FROM meta WHERE name = ?", (name,))
         return default if row is None else str(row[0])
 
     def put_meta(self, name: str, value: str) -> None:
@@ -164,7 +177,7 @@ class Writer:
 
     def cursor(self, path: str) -> Optional[Cursor]:
         """The cursor of the source at ``path``, or None when it has never been read."""
-        row = self.execute(f"SELECT id, {', '.join(_CURSOR)} FROM sources WHERE path = ?", (path,)).fetchone()
+        row = self.first(f"SELECT id, {', '.join(_CURSOR)} FROM sources WHERE path = ?", (path,))
         return None if row is None else Cursor(*row)
 
     def put_cursor(self, cursor: Cursor) -> int:
@@ -198,7 +211,7 @@ class Writer:
 
     def live_sessions(self, source: int) -> Dict[str, Tuple[int, str]]:
         """The sessions a source answers with: id ▶ (key in the index, change key)."""
-        found = self.execute("SELECT session_id, id, change_key FROM sessions WHERE source = ? AND live = 1", (source,))
+        found = self.fetch("SELECT session_id, id, change_key FROM sessions WHERE source = ? AND live = 1", (source,))
         return {row[0]: (row[1], row[2]) for row in found}
 
     def put_session(
@@ -209,7 +222,8 @@ class Writer:
         head = tuple(getattr(session, name) for name in _HEAD) + (rank, change_key, 1)
         names = (*_HEAD, "rank", "change_key", "live")
         if key is not None:
-            stored = self.execute(f"SELECT {', '.join(names)} FROM sessions WHERE id = ?", (key,)).fetchone()
+            stored = self.first(f"SELECT {', '.join(names)} FROM sessions WHERE id = ?", (key,))
+            assert stored is not None
             if stored == head:
                 return key
             self._changed = self._changed or stored[:-2] != head[:-2] or stored[-1] != head[-1]
@@ -246,7 +260,7 @@ class Writer:
         if not rows:
             return
         self.begin()
-        place = self.execute("SELECT next_row FROM sessions WHERE id = ?", (key,)).fetchone()[0]
+        place = self._of_session(key, "next_row")
         first = (key << ROW_BITS) + place
         self.executemany(
             _INSERT_ROW,
@@ -283,10 +297,10 @@ class Writer:
         low, high = key << ROW_BITS, ((key + 1) << ROW_BITS) - 1
         order = "DESC" if newest_first else "ASC"
         while True:
-            found = self.execute(
+            found = self.fetch(
                 f"SELECT id, seq, role, timestamp, text FROM rows WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?",
                 (low, high, page),
-            ).fetchall()
+            )
             for row in found:
                 yield StoredRow(*row)
             if len(found) < page:
@@ -318,8 +332,13 @@ class Writer:
             f"UPDATE sessions SET {assignment}, changed = CASE live WHEN 1 THEN ? ELSE changed END WHERE id = ?",
             (self.generation + 1, key),
         )
-        if self.execute("SELECT live FROM sessions WHERE id = ?", (key,)).fetchone()[0]:
+        if self._of_session(key, "live"):
             self._changed = True
+
+    def _of_session(self, key: int, column: str) -> int:
+        row = self.first(f"SELECT {column} FROM sessions WHERE id = ?", (key,))
+        assert row is not None
+        return int(row[0])
 
     def replace_rows(self, key: int, rows: Sequence[Row]) -> bool:
         """Make a session's rows equal to ``rows`` with as few writes as it takes.
@@ -338,10 +357,10 @@ class Writer:
             break
         if differing is not None:
             high = ((key + 1) << ROW_BITS) - 1
-            found = self.execute(
+            found = self.fetch(
                 "SELECT id, seq, role, timestamp, text FROM rows WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
                 (differing, high, DELETE_AT_ONCE + 1),
-            ).fetchall()
+            )
             if len(found) > DELETE_AT_ONCE:
                 return False
             self.delete_rows(key, [StoredRow(*row) for row in found])

@@ -49,7 +49,7 @@ class Fold:
                     raise
                 except Exception:  # a record no reader foresaw costs that record; it is counted and shown
                     self._misread += 1
-            record = None  # it may be a huge one
+            record = {}  # it may have been a huge one
             self.offset = lines.offset
             self._skipped += lines.skipped
             self._oversized += lines.oversized

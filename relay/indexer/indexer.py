@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any, Dict, Optional
 
+from relay.diagnostics import describe
 from relay.index import opening
 from relay.index.faults import IndexFault
 from relay.index.ownership import Ownership
@@ -138,7 +139,7 @@ class Indexer:
                 self._problem = str(fault)
                 warn(self._problem)
             except Exception as error:  # the agent lives on, and says that this part of it does not
-                self._problem = f"Indexing stopped for a moment ({type(error).__name__})."
+                self._problem = f"Indexing stopped and begins anew ({describe(error)})."
                 warn(self._problem)
             finally:
                 ownership.release()

@@ -11,7 +11,7 @@ from relay.indexer import priority, reading, roots
 from relay.indexer.backlog import Due, Events, Folder
 from relay.indexer.changes import Fingerprint, fingerprint
 from relay.transcripts import registry
-from relay.transcripts.registry import Env, Root
+from relay.transcripts.registry import Env
 from relay.transcripts.types import Source
 
 #: A commit is made when so many characters of text, or so many seconds, have gathered. FTS5 writes out everything it
@@ -85,10 +85,11 @@ class Indexing:
         """
         oldest = upkeep.cutoff(self._history_days)
         missed: List[str] = []
+        everything = self._known(only)
         for root in self._roots:
             if only is not None and root.path not in only:
                 continue
-            known = self._known(root)
+            known = everything.pop((root.path, root.store.agent, root.store.name), {})
             mount_key = f"mount:{root.path}"
             mount_before = self.writer.meta(mount_key)
             found = roots.look(root, known, mount_before, None if oldest is None else oldest * 1_000_000, retry_failed)
@@ -112,22 +113,21 @@ class Indexing:
             self._enter_bulk()
         return missed
 
-    def _known(self, root: Root) -> Dict[str, roots.Known]:
-        found = self.writer.execute(
-            "SELECT path, id, identity, size, mtime_ns, failure FROM sources "
-            "WHERE root = ? AND agent = ? AND store = ?",
-            (root.path, root.store.agent, root.store.name),
-        )
-        return {
-            path: roots.Known(key, Fingerprint(identity, size, mtime_ns), failure is not None)
-            for path, key, identity, size, mtime_ns, failure in found
-        }
+    def _known(self, only: Optional[Set[str]]) -> Dict[Tuple[str, str, str], Dict[str, roots.Known]]:
+        """What the index has, by root, agent and store."""
+        known: Dict[Tuple[str, str, str], Dict[str, roots.Known]] = {}
+        sql = "SELECT root, agent, store, path, id, failure IS NOT NULL, identity, size, mtime_ns FROM sources"
+        if only is not None:
+            sql += f" WHERE root IN ({', '.join('?' * len(only))})"
+        for row in self.writer.fetch(sql, tuple(only or ())):
+            known.setdefault(row[:3], {})[row[3]] = row[4:]
+        return known
 
     def _is_missed(self, pair: Tuple[Source, Fingerprint], known: Dict[str, roots.Known], since: int) -> bool:
         source, seen = pair
         before = known.get(source.path)
-        if before is not None and (before.failed or before.seen.mtime_ns < 0 or not before.seen.identity):
-            return False  # due for another reason
+        if before is not None and (before[1] or before[4] < 0 or not before[2]):
+            return False  # failed, unsettled or to be read anew: due without an event
         if source.path in self._events or source.path in self.due or source.path in self.reading:
             return False
         return since < seen.mtime_ns < time.time_ns() - _MISSED_NS
@@ -185,10 +185,10 @@ class Indexing:
     def _read_folder(self, folder: Folder) -> None:
         for source in roots.below(folder.root, folder.path):
             self.read(source)
-        found = self.writer.execute(
+        found = self.writer.fetch(
             "SELECT path FROM sources WHERE root = ? AND path >= ? AND path < ?",
             (folder.root.path, folder.path + "/", folder.path + "0"),
-        ).fetchall()
+        )
         for (path,) in found:
             if roots.is_gone(path) and path not in self.reading:
                 self._vanished(path, folder.root.path)
@@ -249,7 +249,7 @@ class Indexing:
         named = {root.path for root in self._roots if root.home in self._named}
         before = set(filter(None, self.writer.meta("named_roots").split("\n")))
         for path in before - {root.path for root in self._roots}:
-            for (key,) in self.writer.execute("SELECT id FROM sources WHERE root = ?", (path,)).fetchall():
+            for (key,) in self.writer.fetch("SELECT id FROM sources WHERE root = ?", (path,)):
                 self.writer.remove_source(key)
         if before != named:
             self.writer.put_meta("named_roots", "\n".join(sorted(named)))

@@ -13,6 +13,10 @@ from relay.transcripts.types import Session
 Breath = Callable[[], None]
 
 
+class Interrupted(Exception):
+    """Raised out of a breath: it is time to end, in the middle of a reading; what is not committed is read again."""
+
+
 def store(
     writer: Writer,
     cursor: Cursor,

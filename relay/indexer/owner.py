@@ -6,13 +6,14 @@ import contextlib
 import sqlite3
 import threading
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from relay.index import opening, upkeep
 from relay.index.faults import IndexDamaged, IndexFault, IndexForeign, IndexUnavailable, IndexUnwritable, is_damage
 from relay.indexer import channel, standing
 from relay.indexer.backlog import Events
 from relay.indexer.indexing import Indexing
+from relay.indexer.listing import Interrupted
 from relay.indexer.standing import warn
 from relay.indexer.watching import Watcher
 from relay.transcripts import registry
@@ -22,6 +23,8 @@ from relay.transcripts.registry import Env
 TICK = 1.0
 #: Seconds between two looks at the index through a reader's eyes, and between two purges of what is too old.
 PROBE, PURGE = 5.0, 60.0
+#: Seconds between two checks of the whole file: a search that fails for another reason asks again and again.
+CHECK = 30.0
 #: Seconds between two full sweeps.
 SWEEP = 900.0
 #: A polled folder is looked at this many times its own cost (so that polling stays below 0.2 % of a core), at least
@@ -37,10 +40,6 @@ SHORT_READING = 1.0
 
 class ReconcileFailed(IndexFault):
     """A reconcile pass ended with an error."""
-
-
-class _Ended(Exception):
-    """It is time to end in the middle of a long reading; what is not committed is read again by the next owner."""
 
 
 class _Replaced(Exception):
@@ -68,6 +67,7 @@ class Owner:
         self._ended = False
         self._rebuilding = False
         self._check_owed = False
+        self._next_check = 0.0
         self._damage_found = False
         self._busy = False
         self._inside = False
@@ -121,8 +121,11 @@ class Owner:
     def check(self) -> None:
         """Have the index read through; it is set aside and rebuilt when it is damaged."""
         with self._wake:
-            self._check_owed = True
-            self._wake.notify_all()
+            now = time.monotonic()
+            if now >= self._next_check:
+                self._next_check = now + CHECK
+                self._check_owed = True
+                self._wake.notify_all()
 
     def status(self) -> Dict[str, Any]:
         """Phase, what is due, and degraded roots with their reasons."""
@@ -163,9 +166,11 @@ class Owner:
                     pause = self._set_aside(fault)
                 except (IndexFault, OSError) as fault:
                     pause = self._hold(fault)
+                except sqlite3.Error as error:
+                    pause = self._set_aside(IndexDamaged(str(error))) if is_damage(error) else self._hold(error)
                 except _Replaced:
                     self._leave()
-                except _Ended:
+                except Interrupted:
                     break
                 self._rest(pause)
         finally:
@@ -239,6 +244,8 @@ class Owner:
             if self._tidy and now >= self._next_tidy:
                 self._tidy = indexing.tidy()
                 self._next_tidy = time.monotonic() + TIDY_REST
+                if not self._tidy:
+                    indexing.writer.execute("PRAGMA shrink_memory")
         finally:
             self._busy = False
         now = time.monotonic()
@@ -247,7 +254,7 @@ class Owner:
     def _urgent(self) -> None:
         """What cannot wait for the end of a long reading."""
         if self._should_end():
-            raise _Ended
+            raise Interrupted
         indexing = self._indexing
         if self._inside or indexing is None:
             return
@@ -285,9 +292,7 @@ class Owner:
     def _sweep(self, indexing: Indexing) -> None:
         self._sweep_owed = False
         first = not self._swept
-        missed = indexing.scan(retry_failed=first, watched_since=None if first else self._watcher.since)
-        for path in missed:
-            self._watcher.poll_instead(path, "changes were found that caused no event")
+        self._polled(indexing.scan(retry_failed=first, watched_since=None if first else self._watcher.since))
         self._sweeping = self._tidy = True
         self._next_sweep = time.monotonic() + SWEEP
 
@@ -314,11 +319,10 @@ class Owner:
         if indexing.index.replaced():
             raise _Replaced
         changed = set(self._watcher.tick())
-        for path, why in list(self._watcher.polled.items()):
-            if path not in self._polls:
-                warn(f"some folders are watched by polling: {why}")
-                self._polls[path] = now + POLL_LEAST
-            if now >= self._polls[path]:
+        for why in set(self._watcher.polled.values()):
+            warn(f"some folders are watched by polling: {why}")
+        for path in {*self._watcher.polled, *self._watcher.doubted}:
+            if now >= self._polls.setdefault(path, now + POLL_LEAST):
                 changed.add(path)
         for path in changed if not self._sweep_owed else ():
             self._look_at(indexing, path)
@@ -334,9 +338,13 @@ class Owner:
 
     def _look_at(self, indexing: Indexing, path: str) -> None:
         started = time.monotonic()
-        indexing.scan(only={path})
+        self._polled(indexing.scan(only={path}, watched_since=self._watcher.since))
         cost = time.monotonic() - started
         self._polls[path] = time.monotonic() + max(POLL_LEAST, cost * POLL_FACTOR)
+
+    def _polled(self, missed: List[str]) -> None:
+        for path in missed:
+            self._watcher.poll_instead(path, "changes were found that caused no event")
 
     def _probe(self) -> None:
         """Look at the index as a search would: the writer's own pages may be whole where the file is not."""

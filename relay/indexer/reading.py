@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Optional
 
+from relay.index.faults import IndexFault
 from relay.index.writer import Cursor, Writer
 from relay.indexer import appending, changes, whole
 from relay.indexer.changes import Fingerprint
-from relay.indexer.listing import Breath
+from relay.indexer.listing import Breath, Interrupted
 from relay.transcripts.registry import APPEND, DATABASE
 from relay.transcripts.types import Source, Unreadable
 
@@ -28,7 +29,7 @@ def read(writer: Writer, source: Source, seen: Fingerprint, breathe: Breath, old
             whole.read_database(writer, source, cursor, seen, breathe, oldest)
         else:
             whole.read_document(writer, source, cursor, seen, breathe, oldest)
-    except FileNotFoundError:
+    except (FileNotFoundError, IndexFault, Interrupted):
         raise
     except OSError as error:
         # A permission that is given later changes no mtime: without an identity the source stays due.
@@ -37,8 +38,7 @@ def read(writer: Writer, source: Source, seen: Fingerprint, breathe: Breath, old
         _fail(writer, source, seen, error.reason)
     except (MemoryError, RecursionError):
         _fail(writer, source, seen, "The transcript is too large to be read.")
-    except (ArithmeticError, AttributeError, AssertionError, LookupError, TypeError, ValueError) as error:
-        # A reader met something its author did not foresee.
+    except Exception as error:  # a reader met something its author did not foresee
         _fail(writer, source, seen, f"The transcript could not be understood ({type(error).__name__}).")
     return kind == APPEND or changes.settled(seen.mtime_ns)
 

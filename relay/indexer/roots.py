@@ -9,13 +9,9 @@ from relay.indexer.changes import Fingerprint, fingerprint
 from relay.transcripts.registry import Root, source_of, walk
 from relay.transcripts.types import Source
 
-
-class Known(NamedTuple):
-    """A source as the index has it."""
-
-    id: int
-    seen: Fingerprint
-    failed: bool
+#: A source as the index has it: its id, whether it failed, and its fingerprint (identity, size, mtime). Plain tuples,
+#: since a sweep makes one for every file there is.
+Known = Tuple[int, int, str, int, int]
 
 
 class Look(NamedTuple):
@@ -42,6 +38,8 @@ def look(
     ``mount_before`` is where the root was mounted when something was last seen there (empty: never looked at). Files
     last changed before ``oldest_ns`` that are not known are not due. ``retry_failed`` makes failed sources due.
     """
+    if not known and not os.path.lexists(root.path):
+        return Look([], [], None, None)  # an agent that is not here
     errors: List[OSError] = []
     due: List[Tuple[Source, Fingerprint]] = []
     missing = set(known)
@@ -61,10 +59,12 @@ def look(
             if oldest_ns is None or seen.mtime_ns >= oldest_ns:
                 due.append((source, seen))
             continue
-        if before.seen.identity == seen.identity:
+        if before[2] == seen.identity:
             familiar = True
-        if before.seen != seen or (retry_failed and before.failed):
+        if before[2:] != seen or (retry_failed and before[1]):
             due.append((source, seen))
+    if not known and not due and not errors:
+        return Look(due, [], None, None)
     mount = mount_of(root.path)
     if not missing:
         gone_root = any(isinstance(error, FileNotFoundError) for error in errors)

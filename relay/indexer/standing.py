@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import sys
 from typing import Any, Dict, Optional, Set
 
+from relay.diagnostics import say
 from relay.index import opening
 from relay.index.faults import IndexUnavailable
 from relay.indexer import channel
@@ -68,4 +68,4 @@ def warn(message: str) -> None:
     """Say something on stderr, once in the life of the process; no path in it, since stderr may leave the host."""
     if message not in _warned:
         _warned.add(message)
-        print(f"relay: {message}", file=sys.stderr, flush=True)
+        say(message)

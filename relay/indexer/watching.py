@@ -41,6 +41,9 @@ class Watcher:
         self._burst = 0
         self._burst_began = 0.0
         self.polled: Dict[str, str] = {}
+        #: Folders whose events may be incomplete (overlay file systems): they are polled as well.
+        self.doubted: Set[str] = set()
+        self._flat: Set[str] = set()
         #: Folder ▶ wall clock (ns) since which changes cause events.
         self.since: Dict[str, int] = {}
 
@@ -109,8 +112,12 @@ class Watcher:
         self._anew.discard(path)
         self._watches[path] = (watch, identity)
         self.since[path] = time.time_ns()
-        if file_system(path) == "remote":
+        (self._flat.discard if recursive else self._flat.add)(path)
+        kind = file_system(path)
+        if kind == "remote":
             self.polled[path] = "it is on a network file system"
+        elif kind == "overlay":
+            self.doubted.add(path)
         return True
 
     def _forget(self, path: str) -> None:
@@ -157,6 +164,8 @@ class Watcher:
         if not root.store.descend(relative):
             return
         self._events.add_folder(Folder(root, path))
+        if root_path in self._flat:
+            self._anew.add(root_path)
         try:
             # watchdog does not watch what is below a folder that was moved in: the whole root is watched anew.
             if time.time() - os.stat(path).st_mtime > MOVED_AGE and os.listdir(path):
@@ -178,9 +187,7 @@ class _Handler:
 
 def _has_depth(root: Root) -> bool:
     """Whether transcripts of this root may lie deeper than the root itself; a store that says no is watched flat."""
-    return root.store.descend("any") or any(
-        root.store.descend(name) for name in _folders(root.path)
-    )
+    return root.store.descend("any") or any(root.store.descend(name) for name in _folders(root.path))
 
 
 def _folders(path: str) -> List[str]:

@@ -27,14 +27,17 @@ def read_document(
     assert cursor.id is not None
     stored = writer.live_sessions(cursor.id)
     kept: Set[int] = set()
+    met: Set[str] = set()
     unknown = 0
     for transcript in transcripts:
         session = transcript.session
         if session.updated_at is None:
             session.updated_at = seen.mtime_ns // 1_000_000
         unknown += transcript.unknown
-        if listing.unexpired(session, oldest) is None:
+        # A document that names a session twice: the first one answers.
+        if session.session_id in met or listing.unexpired(session, oldest) is None:
             continue
+        met.add(session.session_id)
         old = stored.get(session.session_id)
         key = _store(writer, source, cursor, transcript, None if old is None else old[0], breathe)
         kept.add(key)

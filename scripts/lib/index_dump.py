@@ -57,7 +57,8 @@ def faults(path: str) -> List[str]:
             found.append(f"fts5: {error}")
         connection.rollback()
         lost = connection.execute(
-            f"SELECT count(*) FROM rows WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = rows.id >> {ROW_BITS})"
+            "SELECT count(*) FROM rows WHERE NOT EXISTS "
+            f"(SELECT 1 FROM sessions WHERE sessions.id = rows.id >> {ROW_BITS})"
         ).fetchone()[0]
         if lost:
             found.append(f"{lost} rows of no session")

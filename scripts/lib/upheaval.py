@@ -1,4 +1,4 @@
-"""Transcripts in constant change: sessions of three agents are begun, continued, torn, replaced, renamed and deleted."""
+"""Transcripts in constant change: sessions of three agents are begun, continued, torn, replaced, deleted."""
 
 from __future__ import annotations
 

@@ -128,9 +128,8 @@ def test_too_many_rows_are_not_replaced_in_one_transaction(writer: Writer, monke
     assert not writer.commit() and texts(writer) == list("abcdefgh")
 
 
-_operation = st.tuples(
-    st.one_of(st.none(), st.integers(0, 9)), st.lists(st.tuples(st.integers(0, 9), st.text("ab ", min_size=1)), max_size=4)
-)
+_said = st.lists(st.tuples(st.integers(0, 9), st.text("ab ", min_size=1)), max_size=4)
+_operation = st.tuples(st.one_of(st.none(), st.integers(0, 9)), _said)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any, List
 
 import pytest
 
@@ -69,8 +70,12 @@ def test_another_takes_over_when_the_writer_is_killed_and_no_pass_is_lost(box: B
         pid = owner_of(box)
         writer = next(agent for agent in agents if agent.pid == pid)
         others = [agent for agent in agents if agent.pid != pid]
-        answers = []
-        waiting = threading.Thread(target=lambda agent=others[0]: answers.append(ask(agent, "reconcile 20")))
+        answers: List[object] = []
+
+        def wait(agent: Any = others[0], answers: List[object] = answers) -> None:
+            answers.append(ask(agent, "reconcile 20"))
+
+        waiting = threading.Thread(target=wait)
         os.kill(pid, signal.SIGSTOP)  # it holds the lock and answers nobody: the pass is asked of it, and lost with it
         box.say("a.jsonl", f"round {round_number}")
         waiting.start()

@@ -272,7 +272,7 @@ def test_slices_fold_replaced_and_rewound_messages() -> None:
     from relay.transcripts.types import Message, Rewind
 
     piece = collecting.Slice()
-    said = [Message(0, "user", "a"), Message(1, "user", "b"), Rewind(1), Message(1, "user", "c"), Message(0, "user", "d")]
-    for event in said:
+    a, b, c, d = (Message(seq, "user", text) for seq, text in ((0, "a"), (1, "b"), (1, "c"), (0, "d")))
+    for event in (a, b, Rewind(1), c, d):
         piece.add(event)
     assert [(row.seq, row.text) for row in piece.rows()] == [(0, "d"), (1, "c")] and piece.rewind == 1
