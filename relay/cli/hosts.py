@@ -97,7 +97,7 @@ def remove_hosts(hosts: tuple[str, ...]) -> None:
     sys.exit(NOTHING_FOUND if missing else FOUND)
 
 
-@command.command("test")
+@command.command("test", short_help="Connect to hosts and see who answers.")
 @click.argument("hosts", nargs=-1, type=HOST, metavar="[HOST…]")
 @click.option(
     "--timeout",
