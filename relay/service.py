@@ -57,6 +57,7 @@ class Service:
         self._indexer: Any = None
         self._opened = 0.0
         self._absent = False
+        self._why_absent = ""
         self._engine_lock = threading.Lock()
         self._engine: Optional[Tuple[Any, Any]] = None  # with the identity of the file it reads
         self._decided = threading.Event()
@@ -217,9 +218,11 @@ class Service:
             indexer = self._make_indexer(self._state_folder, env, new.history_days)
             indexer.start()
         except Exception as fault:
-            say(f"there can be no index now: {fault if isinstance(fault, NoService) else describe(fault)}")
+            why = f"there can be no index now: {fault if isinstance(fault, NoService) else describe(fault)}"
+            if why != self._why_absent:
+                say(why)
             with self._lock:
-                self._absent = True
+                self._absent, self._why_absent = True, why
             return
         with self._lock:
             self._indexer, self._opened, self._absent = indexer, time.monotonic(), False

@@ -84,6 +84,8 @@ def enable(history_days: Optional[int], roots: Tuple[Tuple[str, str], ...], no_r
     The index stays on this machine, readable by this account only. Whoever can open an SSH session as this account can
     search it; nothing listens on a port, and no transcript is copied anywhere.
     """
+    from relay.index.opening import fts5_available
+
     if roots and no_roots:
         raise click.UsageError("--root and --no-roots exclude each other.")
     decided = replace(policy.read(paths.config_folder()), enabled=True, clearing_until=0.0)
@@ -94,6 +96,8 @@ def enable(history_days: Optional[int], roots: Tuple[Tuple[str, str], ...], no_r
     if not decided.epoch:
         decided = replace(decided, epoch=policy.new_epoch())
     _write(decided)
+    if not fts5_available():
+        click.echo("The SQLite of this Python has no FTS5, so nothing can be indexed: use another Python.", err=True)
     if as_json:
         click.echo(json.dumps(_as_json(decided)))
         return
@@ -142,7 +146,7 @@ def clear(as_json: bool) -> None:
     known = policy.read(paths.config_folder())
     if known.enabled:
         epoch = policy.new_epoch()
-        _write(replace(known, epoch=epoch, clearing_until=time.time() + PATIENCE))
+        _write(replace(known, epoch=epoch, clearing_until=time.time() + 2 * PATIENCE))
         try:
             _remove("Search is on as before, but the index could not be removed")
         finally:

@@ -40,11 +40,14 @@ def methods(service: Service) -> Mapping[str, Method]:
         current = service.wait_until_current(request)
         return Handover(searching, lambda: for_relay(service.answer(request, current)))
 
+    def search_unwaited(request: SearchRequest) -> Any:
+        return for_relay(service.answer(request, request.freshness == "indexed"))
+
     def status(nothing: None) -> Dict[str, Any]:
         return status_for_relay(service.status())
 
     return {
-        SEARCH_METHOD: Method(search, _checked(parse_search), search_lane),
+        SEARCH_METHOD: Method(search, _checked(parse_search), search_lane, search_unwaited),
         STATUS_METHOD: Method(status, _checked(parse_status_params), lambda nothing: looking),
     }
 

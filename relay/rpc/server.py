@@ -33,12 +33,14 @@ class Method(NamedTuple):
     """One method. ``parse`` runs on the reading thread, is quick, and raises ParamsError; ``call`` gets what it gave.
 
     ``lane`` chooses the workers for a parsed call (None: the server's own). ``call`` returns a JSON value, or a
-    Handover when the rest of the work belongs in another lane.
+    Handover when the rest of the work belongs in another lane. ``late`` is a call's second chance to answer in time: it
+    runs for one that is not done when half of the grace at the end is over.
     """
 
     call: Callable[[Any], Any]
     parse: Callable[[Any], Any] = _as_it_came
     lane: Callable[[Any], Optional[Lane]] = lambda request: None
+    late: Optional[Callable[[Any], Any]] = None
 
 
 class Handover(NamedTuple):
@@ -82,10 +84,12 @@ class Server:
         self._stopping = True
         deadline = time.monotonic() + self._grace
         self._budget.lift()
-        if not self._output.closed and not self._budget.wait_unused(deadline):
-            self._output.lift()
-            self._fail_open()
-            deadline += self._grace / 10  # for the last answers to get out
+        if not self._output.closed and not self._budget.wait_unused(deadline - self._grace / 2):
+            self._hurry_open()
+            if not self._budget.wait_unused(deadline):
+                self._output.lift()
+                self._fail_open()
+                deadline += self._grace / 10  # for the last answers to get out
         self._output.close(deadline)
 
     def stop(self) -> None:
@@ -141,6 +145,8 @@ class Server:
         try:
             request = method.parse(call.params)
             lane = method.lane(request) or self._lane
+            if method.late is not None:
+                reply.late = partial(method.late, request)
             lane.submit(partial(self._run, reply, partial(method.call, request)))
         except BaseException as fault:  # whatever it is, the call gets its answer
             self._fault(reply, fault)
@@ -178,10 +184,17 @@ class Server:
             self._open.discard(reply)
         self._budget.give(reply.cost)
 
-    def _fail_open(self) -> None:
+    def _unanswered(self) -> List["_Reply"]:
         with self._open_lock:
-            late = [reply for reply in self._open if not reply.answered]
-        for reply in late:
+            return [reply for reply in self._open if not reply.answered]
+
+    def _hurry_open(self) -> None:
+        for reply in self._unanswered():
+            if reply.late is not None:
+                self._lane.submit(partial(self._run, reply, reply.late))
+
+    def _fail_open(self) -> None:
+        for reply in self._unanswered():
             self._answer(reply, messages.error(reply.id, messages.INTERNAL_ERROR))
 
 
@@ -229,10 +242,11 @@ _Answers = Union[_Single, _Batch]
 class _Reply:
     """A call that waits for its answer."""
 
-    __slots__ = ("id", "answers", "cost", "answered")
+    __slots__ = ("id", "answers", "cost", "late", "answered")
 
     def __init__(self, id: messages.Id, answers: _Answers, cost: int) -> None:
         self.id = id
         self.answers = answers
         self.cost = cost
+        self.late: Optional[Callable[[], Any]] = None
         self.answered = False

@@ -263,6 +263,16 @@ def test_what_cannot_be_finished_in_time_is_answered_with_an_error(start: Callab
     assert {answer["error"]["code"] for answer in answers} == {-32603}
 
 
+def test_a_call_may_have_a_second_chance_at_the_end(start: Callable[..., Peer]) -> None:
+    gate = threading.Event()
+    slow = Method(lambda params: gate.wait(30), late=lambda params: {"late": params})
+    peer = start({"slow": slow}, grace=0.4)
+    peer.send(call(1, "slow", ["a"]), call(2, "slow", ["b"]))
+    answers = peer.end()
+    gate.set()
+    assert sorted((answer["id"], answer["result"]["late"]) for answer in answers) == [(1, ["a"]), (2, ["b"])]
+
+
 def test_stop_ends_it_while_the_input_is_open(start: Callable[..., Peer]) -> None:
     peer = start()
     assert peer.ask(1, "plain")["id"] == 1

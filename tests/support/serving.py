@@ -164,5 +164,9 @@ class Serving:
 
     def memory(self) -> int:
         """Resident kilobytes."""
-        listed = subprocess.run(["ps", "-o", "rss=", "-p", str(self.process.pid)], capture_output=True, check=True)
-        return int(listed.stdout)
+        try:
+            listed = Path(f"/proc/{self.process.pid}/status").read_text()
+            return int(listed.split("VmRSS:")[1].split()[0])
+        except OSError:  # no Linux
+            command = ["ps", "-o", "rss=", "-p", str(self.process.pid)]
+            return int(subprocess.run(command, capture_output=True, check=True).stdout)
