@@ -82,7 +82,7 @@ Examples:
     "--timeout",
     type=click.FloatRange(0.1, 3600),
     metavar="SECONDS",
-    help="How long a host may take: 15 by default, 8 with --host all.",
+    help="How long a host may take: 15 by default, 7.5 with --host all.",
 )
 @click.option("--debug", is_flag=True, help="Tell how the query was understood and how long it took.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as the protocol has it.")

@@ -41,7 +41,7 @@ Examples:
     "--timeout",
     type=click.FloatRange(0.1, 3600),
     metavar="SECONDS",
-    help="How long a host may take: 15 by default, 8 with --host all.",
+    help="How long a host may take: 15 by default, 7.5 with --host all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as the protocol has it.")
 def command(host: str, timeout: float | None, as_json: bool) -> None:

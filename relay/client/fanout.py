@@ -17,9 +17,9 @@ from relay.contract.requests import SearchRequest
 from relay.contract.responses import malformed_cursor
 
 #: Seconds for one host's answer; within 10 s with what follows it.
-LEG_TIMEOUT = 8.0
+LEG_TIMEOUT = 7.5
 #: Seconds that are always left for asking a host again, over the connection that stands.
-AGAIN_TIMEOUT = 1.5
+AGAIN_TIMEOUT = 1.0
 #: Hosts asked at the same time; more wait for a place.
 AT_ONCE = 64
 _LONGEST_CURSOR = 16 << 10
