@@ -133,6 +133,9 @@ class ForeignDatabase:
             stamp = self._stamp()
             if stamp[0] == _GONE:
                 raise Unreadable("The database is gone.")
+            if stamp[0][1] == 0 and not any(size for _, size, _ in stamp[1:]):
+                # Nothing says that its sessions are gone: it may be in the middle of being copied here.
+                raise Unreadable("The database file is empty.")
             if not os.access(self._path, os.R_OK):
                 raise Unreadable("This account may not read the database.")
             wal, shm, journal = (part != _GONE for part in stamp[1:])

@@ -186,7 +186,7 @@ def test_a_database_that_never_rests_gives_up(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda data: b"", None),
+        (lambda data: b"", "The database file is empty."),
         (lambda data: data[:5000], "The database is cut short."),
         (lambda data: data[:4096], "The database is damaged."),
         (lambda data: data[:4096] + bytes(len(data) - 4096), "The database is damaged."),
@@ -198,7 +198,7 @@ def test_a_damaged_database_gives_a_reason(tmp_path: Path, damage: Any, reason: 
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Unreadable) as caught:
         seen(path)
-    assert caught.value.reason == (reason or "The database has a schema this version does not know.")
+    assert caught.value.reason == reason
 
 
 def test_a_missing_database_and_one_behind_a_wall(tmp_path: Path) -> None:

@@ -336,8 +336,11 @@ def test_a_database_of_another_schema_is_told_apart_from_an_empty_one(tmp_path: 
     ):
         read(source)
     path.unlink()
-    path.touch()
+    database(path, "VACUUM")
     assert read(source) == {}
+    path.write_bytes(b"")
+    with pytest.raises(Unreadable, match="The database file is empty."):
+        read(source)
 
 
 def test_a_broken_row_costs_that_row(tmp_path: Path) -> None:
