@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -159,11 +160,10 @@ def _one(host: str, request: SearchRequest, timeout: float | None) -> tuple[dict
     from relay.client.fanout import close_all
     from relay.client.remote import TIMEOUT
 
-    try:
-        with reach.faults():
-            return _asked(there, request, timeout or TIMEOUT)
-    finally:
-        close_all([there])
+    # The answer is shown before the connection is wound up.
+    click.get_current_context().call_on_close(lambda: close_all([there]))
+    with reach.faults():
+        return _asked(there, request, timeout or TIMEOUT)
 
 
 def _asked(host: Any, request: SearchRequest, timeout: float | None) -> tuple[dict[str, Any], str]:
@@ -185,17 +185,20 @@ def _all(request: SearchRequest, timeout: float | None) -> tuple[dict[str, Any],
     """The merged answer, and for each host that is not in it the sentence that says why."""
     hosts = reach.everyone()
     from relay.cli.progress import HostProgress
-    from relay.client import fanout, host_ids
+    from relay.client import fanout, host_ids, merge
     from relay.client.faults import UnknownHost
+
+    click.get_current_context().call_on_close(lambda: fanout.close_all(hosts))
+    named = {host.id for host in hosts}
+    if request.cursor is not None:
+        with contextlib.suppress(merge.MalformedCursor):
+            named &= set(merge.decode_cursor(request.cursor))
 
     def gone(host_id: str) -> UnknownHost:
         return UnknownHost(f"{host_ids.parse(host_id).label} is no configured host any more.")
 
-    try:
-        with HostProgress([host.id for host in hosts]) as progress:
-            merged = fanout.search(hosts, gone, request, progress, timeout or fanout.LEG_TIMEOUT)
-    finally:
-        fanout.close_all(hosts)
+    with HostProgress([host.id for host in hosts if host.id in named]) as progress:
+        merged = fanout.search(hosts, gone, request, progress, timeout or fanout.LEG_TIMEOUT)
     why = {host_id: str(fault) for host_id, fault in merged.faults.items()}
     for host_id, reason in merged.reasons.items():
         why[host_id] = render.unavailable(reason, host_ids.parse(host_id).label)

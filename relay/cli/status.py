@@ -93,11 +93,9 @@ def _show_all(timeout: float | None, as_json: bool, style: render.Style) -> int:
     from relay.cli.progress import HostProgress
     from relay.client import fanout
 
-    try:
-        with HostProgress([host.id for host in hosts]) as progress:
-            outcomes = fanout.ask(hosts, _settled, timeout or fanout.LEG_TIMEOUT, progress)
-    finally:
-        fanout.close_all(hosts)
+    click.get_current_context().call_on_close(lambda: fanout.close_all(hosts))
+    with HostProgress([host.id for host in hosts]) as progress:
+        outcomes = fanout.ask(hosts, _settled, timeout or fanout.LEG_TIMEOUT, progress)
     if as_json:
         click.echo(_json({"hosts": [_entry(outcome) for outcome in outcomes]}))
     else:

@@ -18,8 +18,8 @@ from relay.client.streams import Completed
 
 STDERR_KEPT = 4096
 #: How long a command may take to end by itself once its stdin is closed, then once it is asked to, in seconds.
-_LEAVES_ALONE = 0.5
-_LEAVES_ASKED = 0.3
+_LEAVES_ALONE = 0.4
+_LEAVES_ASKED = 0.2
 _PIECE = 1 << 16
 _OUTPUT_KEPT = 1 << 20
 _STDERR_PIECES = 64
