@@ -168,9 +168,10 @@ class Writer:
         row = self.first("SELECT value FROM meta WHERE name = ?", (name,))
         return default if row is None else str(row[0])
 
-    def put_meta(self, name: str, value: str) -> None:
-        """Set a named value; it becomes durable with the next commit."""
+    def put_meta(self, name: str, value: str, visible: bool = False) -> None:
+        """Set a named value; it becomes durable with the next commit. ``visible``: a search could see the difference."""
         self.begin()
+        self._changed = self._changed or visible
         self.execute("INSERT OR REPLACE INTO meta(name, value) VALUES(?, ?)", (name, value))
 
     # Sources

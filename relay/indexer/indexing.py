@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
 
@@ -108,6 +109,10 @@ class Indexing:
                 self.problems.pop(root.path, None)
             if found.mount and found.mount != mount_before and (known or found.due):
                 self.writer.put_meta(mount_key, found.mount)
+            self.commit()
+        degraded = json.dumps(sorted(self.problems))
+        if degraded != self.writer.meta("degraded_roots", "[]"):
+            self.writer.put_meta("degraded_roots", degraded, visible=True)  # what hits say of their sources
             self.commit()
         if self.due.bytes > BULK_BYTES:
             self._enter_bulk()

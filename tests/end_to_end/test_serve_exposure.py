@@ -72,7 +72,12 @@ def test_a_root_that_cannot_be_read(place: Path, agent: Serving) -> None:
     agent.ask(FRESH)
     status = agent.until(STATUS, lambda answer: answer["result"]["phase"] == "degraded")["result"]
     assert status["degradedRoots"] == [{"reason": "Source root could not be verified."}]
-    assert len(agent.ask(search(1, "reattach"))["result"]["hits"]) == 2
+    hits = agent.ask(search(1, "reattach"))["result"]["hits"]
+    presences = {hit["sessionId"]: hit["source"] for hit in hits}
+    assert presences == {"s1": {"presence": "unverifiable"}, "s2": {"presence": "present"}}
+    root.unlink()
+    root.with_name("gone").rename(root)
+    agent.until(FRESH, lambda answer: all(hit["source"]["presence"] == "present" for hit in answer["result"]["hits"]))
 
 
 def header(path: Path) -> None:
