@@ -169,7 +169,7 @@ class Writer:
         return default if row is None else str(row[0])
 
     def put_meta(self, name: str, value: str, visible: bool = False) -> None:
-        """Set a named value; it becomes durable with the next commit. ``visible``: a search could see the difference."""
+        """Set a named value; it becomes durable with the next commit. ``visible``: searches could see it."""
         self.begin()
         self._changed = self._changed or visible
         self.execute("INSERT OR REPLACE INTO meta(name, value) VALUES(?, ?)", (name, value))
