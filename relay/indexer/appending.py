@@ -11,7 +11,7 @@ from relay.index.writer import Cursor, Writer
 from relay.indexer import changes, listing
 from relay.indexer.changes import Fingerprint
 from relay.indexer.collecting import SLICE, Slice
-from relay.transcripts.jsonl import LINE_CAP, Lines
+from relay.transcripts.jsonl import Lines
 from relay.transcripts.types import Session, Source, Unreadable
 
 #: Slices of messages that are held while the session's head is unknown; nothing was said in such a file.
@@ -73,7 +73,7 @@ class Fold:
     def failure(self) -> Optional[str]:
         """What could not be read on the way, or None."""
         if self._oversized:
-            return f"A line is longer than {LINE_CAP >> 20} MiB."
+            return "A line is too long to be read."
         if self._misread:
             return "Some records could not be understood."
         if self._skipped and not self._records:

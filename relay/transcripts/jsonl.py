@@ -12,6 +12,8 @@ LINE_CAP = 64 << 20
 _DIRECT = 4 << 20
 #: What is kept of a long line, and of each string once that is used up: as text and as a record, 4 bytes a character.
 _LINE_BUDGET, _STRING_BUDGET = 8 << 20, 4 << 10
+#: A long line of which more is left (numbers by the million, garbage) is passed over like one beyond ``LINE_CAP``.
+_KEPT_CAP = 10 << 20
 #: What is kept of a string without a space in it (a base64 payload) on a long line.
 _PAYLOAD_BUDGET = 64 << 10
 _PIECE = 1 << 20
@@ -43,7 +45,7 @@ class Lines:
     let the iteration end by itself before ``offset`` is kept. After it:
 
     - ``offset``: bytes consumed, counted from the start of the file; what precedes is whole lines (or whole objects).
-    - ``skipped``: lines that held something but no object. ``oversized``: lines beyond ``LINE_CAP``.
+    - ``skipped``: lines that held something but no object. ``oversized``: lines too long to be held.
     - ``torn``: bytes of an unfinished line stand behind ``offset``.
     """
 
@@ -102,6 +104,7 @@ class Lines:
         """The rest of a line whose start is ``first``: what is kept of it, its length, and whether it was ended."""
         file, size, piece = self._file, len(first), first
         shortener = _Shortener()
+        passed_over = False
         while True:
             # An escape sequence must not lie across two pieces.
             while True:
@@ -110,15 +113,18 @@ class Lines:
                     break
                 size += len(more)
                 piece += more
-            if size <= LINE_CAP:
+            if size > LINE_CAP or len(shortener.kept) > _KEPT_CAP:
+                passed_over = True
+                shortener.kept.clear()
+            if not passed_over:
                 shortener.feed(piece)
             if piece.endswith(b"\n"):
                 break
             piece = file.readline(_PIECE)
             if not piece:
-                return (b"" if size > LINE_CAP else bytes(shortener.kept)), size, False
+                return (b"" if passed_over else bytes(shortener.kept)), size, False
             size += len(piece)
-        if size > LINE_CAP:
+        if passed_over:
             self.oversized += 1
             return b"\n", size, True
         return bytes(shortener.kept), size, True

@@ -14,7 +14,7 @@ HERE = "tests.support.plain_agent"
 
 
 class Lines:
-    """Append: ``{"say": TEXT}``, perhaps with ``role``, ``at`` (ms), ``seq``; ``{"title": TEXT}``; ``{"rewind": SEQ}``."""
+    """Append: ``{"say": TEXT}``, perhaps ``role``, ``at`` (ms), ``seq``; ``{"title": TEXT}``; ``{"rewind": SEQ}``."""
 
     def __init__(self, source: Source, state: Optional[Mapping[str, Any]] = None) -> None:
         self.source = source
