@@ -12,10 +12,13 @@ TOOL_LIMIT = 3_200
 _DATA_URL = re.compile(
     r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=_-]*(?:\r?\n[A-Za-z0-9+/=_-]{60,})*)"
 )
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{256,}={0,2}")
+#: A payload in one piece, or folded into lines of 60 characters and more.
+_RUN = re.compile(
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{256,}|(?:[A-Za-z0-9+/_-]{60,}\r?\n){3,}[A-Za-z0-9+/_-]*)={0,2}"
+)
 #: What relay.transcripts.jsonl leaves of a payload that it cut.
 _LEFT_OUT = re.compile(r"\[(\d+) bytes left out\]")
-_WINDOW = 128
+_RUN_LENGTH = 256
 _MIXTURE = (re.compile("[0-9]"), re.compile("[a-z]"), re.compile("[A-Z]"))
 
 
@@ -33,15 +36,18 @@ def clean(text: str) -> str:
 
 def without_base64(text: str) -> str:
     """``text`` with each data URL and each long run of base64 replaced by ``[image <mime> <bytes>]`` or its like."""
-    if len(text) < 2 * _WINDOW:
+    if len(text) < _RUN_LENGTH:
         return text
     if ";base64," in text:
         text = _DATA_URL.sub(_data_url_note, text)
-    # A run of 256 characters fills at least one aligned window of 128: a cheap look before the expensive one.
-    for start in range(0, len(text) - _WINDOW + 1, _WINDOW):
-        stop = start + _WINDOW
-        if text.find(" ", start, stop) < 0 and text.find("\n", start, stop) < 0:
+    # A cheap look for a run of 256 characters before the expensive one: from one break as far as the next may lie.
+    start, last = 0, len(text) - _RUN_LENGTH
+    while start <= last:
+        stop = start + _RUN_LENGTH
+        gap = text.rfind(" ", start, stop)
+        if gap < 0:
             return _RUN.sub(_run_note, text)
+        start = gap + 1
     return text
 
 
@@ -66,10 +72,10 @@ def _data_url_note(match: "re.Match[str]") -> str:
 
 
 def _run_note(match: "re.Match[str]") -> str:
-    run = match.group()
+    run = "".join(match.group().split())
     # A path or a long identifier has no such mixture; a hash in hexadecimal has no upper case.
     mixed = all(kind.search(run) for kind in _MIXTURE)
-    return f"[base64 {_decoded_size(run)}]" if mixed and run.count("/") < len(run) // 12 else run
+    return f"[base64 {_decoded_size(run)}]" if mixed and run.count("/") < len(run) // 12 else match.group()
 
 
 def text_of(content: Any, limit: Optional[int] = None) -> str:
@@ -80,7 +86,7 @@ def text_of(content: Any, limit: Optional[int] = None) -> str:
     """
     if isinstance(content, str):
         return clean(without_base64(content if limit is None else _head(content, limit)))
-    if isinstance(content, Mapping):
+    if isinstance(content, dict):
         content = (content,)
     elif not isinstance(content, (list, tuple)):
         return ""
@@ -104,7 +110,7 @@ _IMAGE_TYPES = frozenset(("image", "input_image", "image_url", "inline_image"))
 
 def block_text(block: Any) -> str:
     """The text one block shows, as it stands; ``[image …]`` for an image; empty for anything else."""
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return ""
     kind = block.get("type")
     if kind is not None and not isinstance(kind, str):
@@ -114,7 +120,7 @@ def block_text(block: Any) -> str:
         if isinstance(text, str):
             return text
         inline = block.get("inlineData") or block.get("inline_data")
-        if isinstance(inline, Mapping):
+        if isinstance(inline, dict):
             return image(inline.get("mimeType") or inline.get("mime_type"), inline.get("data"))
         return ""
     if kind in _IMAGE_TYPES or kind == "document":
@@ -124,14 +130,14 @@ def block_text(block: Any) -> str:
 
 def _image_block(block: Mapping[str, Any]) -> str:
     source = block.get("source")
-    if isinstance(source, Mapping):
+    if isinstance(source, dict):
         if isinstance(source.get("text"), str):  # a document given as text
             return str(source["text"])
         if source.get("type") == "text" and isinstance(source.get("data"), str):
             return str(source["data"])
         return image(source.get("media_type") or source.get("mediaType"), source.get("data"))
     url = block.get("image_url") or block.get("url")
-    if isinstance(url, Mapping):
+    if isinstance(url, dict):
         url = url.get("url")
     mime = block.get("mimeType") or block.get("mediaType") or block.get("media_type") or block.get("mime_type")
     data = block.get("data") if isinstance(block.get("data"), str) else url
@@ -156,7 +162,7 @@ def output_text(output: Any) -> str:
     blocks = output if isinstance(output, (list, tuple)) else (output,)
     text = text_of(blocks, TOOL_LIMIT)
     # Blocks give their text; objects of another kind may have a member of that name beside others.
-    if all(isinstance(block, str) or (isinstance(block, Mapping) and _is_plain(block)) for block in blocks):
+    if all(isinstance(block, str) or (isinstance(block, dict) and _is_plain(block)) for block in blocks):
         return text
     return text if text and isinstance(output, (list, tuple)) else flatten(output)
 
@@ -171,6 +177,12 @@ def flatten(value: Any) -> str:
     value = _from_json(value)
     if isinstance(value, str):
         return text_of(value, TOOL_LIMIT)
+    if isinstance(value, dict) and len(value) <= 4:  # the commonest: a few arguments that are a line or so of text
+        for text in value.values():
+            if type(text) is not str or not 0 < len(text) < _RUN_LENGTH:
+                break
+        else:
+            return clean("\n".join([f"{key}: {text}" for key, text in value.items()]))
     lines: List[str] = []
     length = 0
     for key, text in _leaves(value):
@@ -194,7 +206,7 @@ def _leaves(value: Any) -> Iterator[Tuple[str, str]]:
         if isinstance(item, str):
             if item:
                 yield key, item
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             kind = item.get("type")
             note = block_text(item) if isinstance(kind, str) and kind in _IMAGE_TYPES else ""
             if note:

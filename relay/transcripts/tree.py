@@ -111,7 +111,8 @@ class TreeFold(Fold):
                 if entry == own:
                     break
                 if isinstance(entry, str) and entry not in parents:
-                    parents[entry] = record.get(self.parent_key)
+                    ancestor = record.get(self.parent_key)
+                    parents[entry] = ancestor if isinstance(ancestor, str) else None
         except OSError:
             return None
         branch: Dict[str, Any] = {}

@@ -121,6 +121,8 @@ PNG = base64.b64encode(bytes(range(256)) * 40).decode()
         ({"type": "document", "source": {"type": "text", "data": "a page"}}, "a page"),
         (f"see data:image/png;base64,{PNG} here", "see [image image/png 10240] here"),
         (f"key: {PNG} end", "key: [base64 10240] end"),
+        (base64.encodebytes(bytes(range(256)) * 2).decode().replace("\n", "\r\n") + "end", "[base64 512]\r\nend"),
+        ("\n".join("0123456789abcdef" * 4 for _ in range(9)), "\n".join("0123456789abcdef" * 4 for _ in range(9))),
         ("a" * 400, "a" * 400),
         ("0123456789abcdef" * 30, "0123456789abcdef" * 30),
         ("half \ud83d of a pair", "half ? of a pair"),
