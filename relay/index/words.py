@@ -22,19 +22,73 @@ GAP = "\ue000"
 BALLAST = f"{GAP} " * 65_536
 
 #: Operators that are words of their own.
-OPERATORS = ("::", "->", "=>", "!=", "==", "&&", "||", "++", "--", "<=", ">=", ":=", "+=", "-=", "<<", ">>", "?.", "??",
-             "**", "//", "/*", "*/", "${", "$(", "#!", "</", "/>", "<-", "|>", "...")
+OPERATORS = (
+    "::",
+    "->",
+    "=>",
+    "!=",
+    "==",
+    "&&",
+    "||",
+    "++",
+    "--",
+    "<=",
+    ">=",
+    ":=",
+    "+=",
+    "-=",
+    "<<",
+    ">>",
+    "?.",
+    "??",
+    "**",
+    "//",
+    "/*",
+    "*/",
+    "${",
+    "$(",
+    "#!",
+    "</",
+    "/>",
+    "<-",
+    "|>",
+    "...",
+)
 
 #: Letters without a decomposition that people type without their stroke.
 STROKES = {
-    "ı": "i", "ø": "o", "đ": "d", "ł": "l", "ħ": "h", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ŋ": "n", "ŧ": "t",
+    "ı": "i",
+    "ø": "o",
+    "đ": "d",
+    "ł": "l",
+    "ħ": "h",
+    "æ": "ae",
+    "œ": "oe",
+    "ð": "d",
+    "þ": "th",
+    "ŋ": "n",
+    "ŧ": "t",
 }
 
 #: Scripts written without spaces (and Hangul, whose words grow by suffixes): each character is a word.
 UNSPACED_RANGES = (
-    (0x0E01, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x3005, 0x3007),
-    (0x3040, 0x30FF), (0x3100, 0x318F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
-    (0xA000, 0xA4CF), (0xA960, 0xA97F), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0x20000, 0x3FFFD),
+    (0x0E01, 0x0EFF),
+    (0x0F00, 0x0FFF),
+    (0x1000, 0x109F),
+    (0x1100, 0x11FF),
+    (0x1780, 0x17FF),
+    (0x3005, 0x3007),
+    (0x3040, 0x30FF),
+    (0x3100, 0x318F),
+    (0x31A0, 0x31BF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xA000, 0xA4CF),
+    (0xA960, 0xA97F),
+    (0xAC00, 0xD7FF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFD),
 )
 #: Pictures people do search for; box drawing and the like are not among them.
 EMOJI_RANGES = ((0x2600, 0x27BF), (0x1F1E6, 0x1F1FF), (0x1F300, 0x1F3FA), (0x1F400, 0x1FAFF))

@@ -13,6 +13,8 @@ from relay.search.retrieval import COUNTED, Rows
 RANKED_POSTINGS, MATCHED_POSTINGS = 600_000, 3_000_000
 #: Rows of a phrase's rarest word times its words: in so many places its words are laid side by side.
 COMPARED = 800_000
+#: Words of a phrase that are compared at all.
+LONGEST_PHRASE = 64
 
 #: Of so many words, rows that hold them all come first.
 FEW = 3
@@ -83,7 +85,7 @@ class Planner:
         kept = self._rarest([self._fitting(unit) for unit in units], MATCHED_POSTINGS)
         typed = all_of(of_unit(unit) for unit in kept)
         loose = all_of(of_words(part) for unit in kept for part in unit.separate())
-        return list(dict.fromkeys((typed, loose)))
+        return list(dict.fromkeys(expression for expression in (typed, loose) if expression))
 
     # OR
 
@@ -158,7 +160,8 @@ class Planner:
             count = self._count(word)
             spent += count
             rarest = min(rarest, count)
-            if place > 1 and (spent > MATCHED_POSTINGS or rarest * (place + 1) > COMPARED):
+            too_much = spent > MATCHED_POSTINGS or rarest * (place + 1) > COMPARED or place == LONGEST_PHRASE
+            if place > 1 and too_much:
                 self._shortened = True
                 return words[:place]
         return words
@@ -181,4 +184,3 @@ class Planner:
                 break
             kept.add(place)
         return [unit for place, unit in enumerate(units) if place in kept]
-

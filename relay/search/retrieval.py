@@ -50,8 +50,9 @@ class Rows:
         """What matches in each visible session, by the session's key."""
         weights = ", ".join(map(str, WEIGHTS))
         found = self._connection.execute(
-            f"SELECT rowid >> {ROW_BITS}, max(score), rowid, count(*) FROM (SELECT rowid, -bm25(words, {weights}) AS score "
-            f"FROM words WHERE words MATCH ?{self._where} LIMIT -1) GROUP BY rowid >> {ROW_BITS}",
+            f"SELECT rowid >> {ROW_BITS}, max(score), rowid, count(*) FROM "
+            f"(SELECT rowid, -bm25(words, {weights}) AS score FROM words WHERE words MATCH ?{self._where} LIMIT -1) "
+            f"GROUP BY rowid >> {ROW_BITS}",
             (scoped(expression, self._scope),),
         )
         visible = self._visible

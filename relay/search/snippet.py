@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from functools import lru_cache
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from relay.index.words import spell
@@ -23,7 +24,7 @@ _OCCURRENCES = 60
 _ROOM = 400
 
 _CLUSTER = re.compile(
-    "[\x00-\x7f]+|[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?"
+    "[\x00-\x7f]+|([\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]+)(?![\u3099\u309a])|[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?"
     "|[^\x00-\x7f][\u0300-\u036f\u3099\u309a\uff9e\uff9f\u0591-\u05c7\u064b-\u0655]*"
 )
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -154,16 +155,25 @@ def _fold(text: str) -> _Folded:
             parts.append(piece)
             origins.extend(range(start, end))
             ends.extend(range(start + 1, end + 1))
+        elif cluster.group(1):  # characters that are a word each and fold no further
+            parts.append("".join([f" {character} " for character in piece]))
+            origins.extend([at for at in range(start, end) for _ in range(3)])
+            ends.extend([at for at in range(start + 1, end + 1) for _ in range(3)])
         else:
-            piece = spell(piece)
+            piece = _spelled(piece)
             if not piece and ends and unicodedata.combining(text[start]):
                 ends[-1] = end  # an accent belongs to the letter before it
             parts.append(piece)
             origins.extend([start] * len(piece))
             ends.extend([end] * len(piece))
     cased = "".join(parts)
-    plain = cased.translate(_SMALL)
-    return _Folded(cased, plain, origins, ends)
+    plain = cased.lower()
+    return _Folded(cased, plain if len(plain) == len(cased) else cased.translate(_SMALL), origins, ends)
+
+
+@lru_cache(maxsize=16_384)
+def _spelled(cluster: str) -> str:
+    return spell(cluster)
 
 
 def _window(matches: Sequence[Match]) -> Tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A generated corpus with known answers: sessions, and queries each of which was made from one message of one session."""
+"""A generated corpus with known answers: sessions, and queries each made from one message of one session."""
 
 from __future__ import annotations
 
@@ -154,8 +154,14 @@ class Labelled:
     def questions(self, each: int) -> List[Question]:
         """``each`` questions of every kind."""
         makers: Dict[str, Callable[[Conversation], Optional[str]]] = {
-            "exact": self._exact, "shuffled": self._shuffled, "identifier": self._identifier, "typo": self._typo,
-            "path": self._path_tail, "error": self._error_line, "cjk": self._fragment, "accent-less": self._plain,
+            "exact": self._exact,
+            "shuffled": self._shuffled,
+            "identifier": self._identifier,
+            "typo": self._typo,
+            "path": self._path_tail,
+            "error": self._error_line,
+            "cjk": self._fragment,
+            "accent-less": self._plain,
             "paraphrase": self._paraphrase,
         }
         frequency = self._frequencies()
@@ -204,7 +210,9 @@ class Labelled:
         return " ".join(words)
 
     def _identifier(self, conversation: Conversation) -> Optional[str]:
-        names = re.findall(r"\b[a-z]+(?:[A-Z][a-z]+)+\b|\b[a-z]+(?:_[a-z]+)+\b", self._said(conversation, "assistant", "tool"))
+        names = re.findall(
+            r"\b[a-z]+(?:[A-Z][a-z]+)+\b|\b[a-z]+(?:_[a-z]+)+\b", self._said(conversation, "assistant", "tool")
+        )
         if not names:
             return None
         parts = re.findall(r"[A-Z]?[a-z]+", self.random.choice(names))
@@ -230,12 +238,14 @@ class Labelled:
     def _misspelt(self, word: str) -> str:
         at = self.random.randrange(1, len(word) - 1)
         letter = self.random.choice("abcdefghijklmnopqrstuvwxyz")
-        return self.random.choice((
-            word[:at] + word[at + 1 :],
-            word[:at] + letter + word[at:],
-            word[:at] + letter + word[at + 1 :],
-            word[:at] + word[at + 1] + word[at] + word[at + 2 :],
-        ))
+        return self.random.choice(
+            (
+                word[:at] + word[at + 1 :],
+                word[:at] + letter + word[at:],
+                word[:at] + letter + word[at + 1 :],
+                word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+            )
+        )
 
     def _path_tail(self, conversation: Conversation) -> Optional[str]:
         paths = re.findall(r"\b[a-z]+(?:/[a-z-]+)+\.[a-z]+\b", self._said(conversation, "tool", "assistant"))
@@ -246,14 +256,21 @@ class Labelled:
 
     def _error_line(self, conversation: Conversation) -> Optional[str]:
         lines = [
-            line for said in conversation.messages if said.role == "tool" for line in said.text.splitlines()
-            if re.match(r"TypeError|error\[|panic:|fatal:|AssertionError|ModuleNotFound|ERROR [a-z_A-Z]+: connection", line)
+            line
+            for said in conversation.messages
+            if said.role == "tool"
+            for line in said.text.splitlines()
+            if re.match(
+                r"TypeError|error\[|panic:|fatal:|AssertionError|ModuleNotFound|ERROR [a-z_A-Z]+: connection", line
+            )
         ]
         return self.random.choice(lines) if lines else None
 
     def _fragment(self, conversation: Conversation) -> Optional[str]:
         runs = [
-            run for said in conversation.messages if not said.text.isascii()
+            run
+            for said in conversation.messages
+            if not said.text.isascii()
             for run in re.findall("[\u3040-\u30ff\u4e00-\u9fff]{5,}", said.text)
         ]
         if not runs:

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 from relay.contract.requests import SearchRequest
 from relay.index.opening import FILE_NAME, open_for_writing
 from relay.index.rows import rows
+from relay.index.upkeep import drain
 from relay.index.writer import Cursor, Writer
 from relay.search.engine import Engine
 from relay.transcripts.types import Message, Session
@@ -37,8 +38,15 @@ class Library:
         self._engine: Optional[Engine] = None
 
     def add(
-        self, *said: "Tuple[str, str] | Said", agent: str = "claude", id: Optional[str] = None, commit: bool = True,
-        root: str = "/home/dev/.claude/projects", store: str = "projects", rank: int = 0, **head: Any,
+        self,
+        *said: "Tuple[str, str] | Said",
+        agent: str = "claude",
+        id: Optional[str] = None,
+        commit: bool = True,
+        root: str = "/home/dev/.claude/projects",
+        store: str = "projects",
+        rank: int = 0,
+        **head: Any,
     ) -> int:
         """The key of the new session; ``head`` are fields of Session."""
         number = next(self._numbers)
@@ -61,6 +69,11 @@ class Library:
         """The session stops answering; its rows stay until they are drained."""
         self.writer.hide_sessions("id = ?", (key,))
         self.writer.commit()
+
+    def drain(self) -> None:
+        """Remove the rows of everything hidden."""
+        while drain(self.writer):
+            pass
 
     @property
     def engine(self) -> Engine:

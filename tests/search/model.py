@@ -41,7 +41,9 @@ class Line:
         """Whether the words stand one behind the other."""
         length = len(phrase)
         return any(
-            list(phrase) == stream[at : at + length] for stream in self.streams for at in range(len(stream) - length + 1)
+            list(phrase) == stream[at : at + length]
+            for stream in self.streams
+            for at in range(len(stream) - length + 1)
         )
 
 
@@ -96,7 +98,9 @@ class Model:
         def as_text(line: Line) -> bool:
             return _words(units[0])(line) if len(units) == 1 else not whole or line.has(whole)
 
-        ladder: List[Tuple[str, Test]] = [("phrase", lambda line: as_text(line) and all(line.has([s]) for s in symbols))]
+        ladder: List[Tuple[str, Test]] = [
+            ("phrase", lambda line: as_text(line) and all(line.has([s]) for s in symbols))
+        ]
         if whole:
             ladder.append(("phrase", as_text))
         ladder.append(("and", lambda line: all(_unit(unit)(line) for unit in units)))
@@ -150,7 +154,9 @@ class Model:
         if not near and len(word) >= 7:
             near = [known for known in counts if known[:3] == word[:3] and distance(word, known) <= 2]
         if near:
-            return [min(near, key=lambda known: (known[0] != word[0], sorted(known) != sorted(word), -counts[known], known))]
+            return [
+                min(near, key=lambda known: (known[0] != word[0], sorted(known) != sorted(word), -counts[known], known))
+            ]
         longer = [known for known in counts if known.startswith(word)]
         return sorted(longer, key=lambda known: (-counts[known], known))[:4]
 

@@ -11,7 +11,8 @@ from tests.search.corpus import Library, add_all, assistant, tool, user
 @pytest.mark.parametrize(
     "text",
     [
-        '"exact words"', "resolvePath", "resolve_path", "src/terminal", "package.json", "#123", "ABC-12", "foo()", "a::b",
+        '"exact words"', "resolvePath", "resolve_path", "src/terminal", "package.json", "#123",
+        "ABC-12", "foo()", "a::b",
         "TypeError", "connection error", "--no-verify", ".env", "C++", "c#", "x -> y", "ENOENT",
     ],
 )  # fmt: skip

@@ -17,7 +17,8 @@ from relay.search.retrieval import ROW_BITS
     "one, other",
     [
         ("café", "cafe"), ("ÜBER", "uber"), ("Straße", "STRASSE"), ("ISTANBUL", "ıstanbul"), ("İstanbul", "istanbul"),
-        ("łódź", "LODZ"), ("Ångström", "angstrom"), ("Ｆｕｌｌ", "full"), ("ﾊﾟｿｺﾝ", "パソコン"), ("ﬁne", "fine"), ("٣", "3"),
+        ("łódź", "LODZ"), ("Ångström", "angstrom"), ("Ｆｕｌｌ", "full"), ("ﾊﾟｿｺﾝ", "パソコン"), ("ﬁne",
+        "fine"), ("٣", "3"),
         ("Ελλάς", "ελλασ"), ("ЁЛКА", "елка"), ("co\u00adoperate", "cooperate"), ("\u1112\u1161\u11ab", "한"),
     ],
 )  # fmt: skip
@@ -49,7 +50,8 @@ def test_words(text: str, expected: "list[str]") -> None:
         ("HTTPServer", [f"HTTP Server {GAP}"]),
         ("plain words TERMINAL_PATH", []),
         ("--no-verify", [symbol("--") + "no", symbol("--")]),
-        ("C++ c# .env #12 @me $HOME -v", ["C" + symbol("++"), "c" + symbol("#"), symbol(".") + "env", symbol("#") + "12",
+        ("C++ c# .env #12 @me $HOME -v", ["C" + symbol("++"), "c" + symbol("#"), symbol(".") + "env",
+        symbol("#") + "12",
                                           symbol("@") + "me", symbol("$") + "HOME", symbol("-") + "v", symbol("++")]),
         ("a::<b> c->d", [symbol("::"), symbol("->")]),
     ],
