@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set, Union
@@ -122,13 +123,13 @@ class Server:
         count = len(message.calls) + message.invalid
         if count == 0:
             return
-        put = _Batch(count, self._output.put) if message.batch else _Single(self._output.put)
+        answers = _Batch(count, self._output.put) if message.batch else _Single(self._output.put)
         invalid = messages.error(None, messages.INVALID_REQUEST)
         for _ in range(message.invalid):
-            put.add(invalid)
+            answers.add(invalid)
         share = len(line) // count + CALL_OVERHEAD
         for call in message.calls:
-            self._start(call, put, share)
+            self._start(call, answers, share)
 
     def _start(self, call: messages.Call, answers: "_Answers", cost: int) -> None:
         method = self._methods.get(call.method)
@@ -191,7 +192,8 @@ class Server:
     def _hurry_open(self) -> None:
         for reply in self._unanswered():
             if reply.late is not None:
-                self._lane.submit(partial(self._run, reply, reply.late))
+                with suppress(RuntimeError):  # no thread to be had: it may still be done in time by itself
+                    self._lane.submit(partial(self._run, reply, reply.late))
 
     def _fail_open(self) -> None:
         for reply in self._unanswered():
