@@ -98,9 +98,14 @@ def test_what_cannot_be_started(command):
 
 
 def test_nothing_stays_open():
-    before = len(os.listdir("/dev/fd"))
-    for _ in range(5):
-        streams = CommandStreams(("cat",))
-        streams.close()
-        streams._end()
-    assert len(os.listdir("/dev/fd")) == before
+    code = """if True:
+        import os
+        from relay.client.command import CommandStreams
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(5):
+            streams = CommandStreams(("cat",))
+            streams.close()
+            streams._end()
+        print(len(os.listdir("/dev/fd")) - before)
+    """
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True).stdout == b"0\n"
