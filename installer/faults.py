@@ -77,12 +77,6 @@ class NewerInstalled(InstallFault):
     exit_code = 28
 
 
-class NotInstalled(InstallFault):
-    """There is no agent on the box."""
-
-    exit_code = 29
-
-
 class StoppedHalfway(InstallFault):
     """The connection, or the program on the box, ended before it said how it went."""
 

@@ -10,7 +10,7 @@ say system "$(uname -s -m 2>/dev/null)"
 say shell "${SHELL:-unknown}"
 say home "$HOME"
 
-check='import sys
+check='import os, sys
 version = "%d.%d.%d" % sys.version_info[:3]
 def verdict():
     if sys.version_info < (3, 9):
@@ -27,7 +27,11 @@ def verdict():
     except Exception:
         return "no-fts5"
     return "usable"
-print(verdict() + " " + version + " " + (getattr(sys, "_base_executable", None) or sys.executable))'
+executable = sys.executable
+if sys.prefix != sys.base_prefix:
+    behind = os.path.join(sys.base_prefix, "bin", "python%d.%d" % sys.version_info[:2])
+    executable = behind if os.access(behind, os.X_OK) else executable
+print(verdict() + " " + version + " " + executable)'
 
 # A Python of a virtual environment answers with the one it was made from, which outlives it.
 try() {

@@ -51,12 +51,14 @@ def pythons() -> list[str]:
     return list(found.values())
 
 
-def test_the_same_inputs_give_the_same_bytes_in_any_process(built: bundle.Bundle, tmp_path: Path) -> None:
+def test_the_same_inputs_give_the_same_bytes_in_any_process() -> None:
     code = "import sys; from installer import bundle; sys.stdout.buffer.write(bundle.build().data)"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     command = ["sh", "-c", f'umask 077; exec "$0" -c "{code}"', sys.executable]
     root = Path(relay.__file__).parents[1]
-    assert subprocess.run(command, env=environment, cwd=root, capture_output=True, check=True).stdout == built.data
+    before = bundle.build().data
+    elsewhere = subprocess.run(command, env=environment, cwd=root, capture_output=True, check=True).stdout
+    assert elsewhere in (before, bundle.build().data)  # somebody may be editing the agent meanwhile
 
 
 def test_content_alone_decides_the_digest(built: bundle.Bundle) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from installer import bundle
 from installer.__main__ import main
-from tests.support import boxes, sshd
+from tests.support import agents, boxes, sshd
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,16 @@ def real() -> bundle.Bundle:
 
 
 @pytest.fixture(autouse=True)
-def built_once(real: bundle.Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command takes the agent that is built already."""
+def small(monkeypatch: pytest.MonkeyPatch) -> bundle.Bundle:
+    """The agent that every command takes here: small, and quickly installed."""
+    built = agents.agent()
+    monkeypatch.setattr(bundle, "build", lambda: built)
+    return built
+
+
+@pytest.fixture
+def take_real(real: bundle.Bundle, small: bundle.Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of this test takes the real agent."""
     monkeypatch.setattr(bundle, "build", lambda: real)
 
 
@@ -54,6 +62,7 @@ def test_install_remembers_the_host_and_says_how_to_turn_it_on(
     assert not (box.home / ".config/session-relay/policy.json").exists()
 
 
+@pytest.mark.usefixtures("take_real")
 def test_the_line_that_is_printed_turns_it_on(box: sshd.Sshd, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "install", "box")
     line = run(capsys, "install", "box")[1].split("to turn it on: ")[1].strip()
@@ -63,6 +72,7 @@ def test_the_line_that_is_printed_turns_it_on(box: sshd.Sshd, capsys: pytest.Cap
     assert json.loads(run(capsys, "install", "box", "--json")[1])["enabled"] is True
 
 
+@pytest.mark.usefixtures("take_real")
 def test_enable_runs_the_boxes_own_command(box: sshd.Sshd, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "install", "box", "--enable", "--history-days", "30", "--json")
     report = json.loads(out)
@@ -98,7 +108,7 @@ def test_uninstall_proves_it_and_forgets_the_host(
     run(capsys, "install", "box", "--enable")
     code, out, _ = run(capsys, "uninstall", "box", "--purge", "-v")
     assert (code, hosts(home), boxes.tree(box.home)) == (0, {}, {})
-    assert "relay/__main__.py" in out
+    assert "relay/start.py" in out
     assert "none of them is left" in out
     code, out, _ = run(capsys, "uninstall", "box")
     assert (code, out) == (0, "There was nothing to remove.\n")
@@ -108,7 +118,7 @@ def test_upgrade_shows_a_table_in_which_one_failure_stops_nothing(
     box: sshd.Sshd,
     home: Path,
     capsys: pytest.CaptureFixture[str],
-    real: bundle.Bundle,
+    small: bundle.Bundle,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = box.folder / "ssh_config"
@@ -125,7 +135,7 @@ def test_upgrade_shows_a_table_in_which_one_failure_stops_nothing(
     code, out, _ = run(capsys, "upgrade", "box", "--json")
     [report] = json.loads(out)
     assert (code, report["fault"]) == (26, "agent-fails")
-    monkeypatch.setattr(bundle, "build", lambda: real)
+    monkeypatch.setattr(bundle, "build", lambda: small)
     assert "whole" in run(capsys, "check", "box")[1]
     assert run(capsys, "upgrade")[0] == run(capsys, "upgrade", "box", "--all")[0] == 2
 
@@ -170,6 +180,7 @@ def test_what_names_no_host_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         assert "Error: " in err
 
 
+@pytest.mark.usefixtures("take_real")
 def test_local_is_a_host_too(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -183,11 +194,11 @@ def test_local_is_a_host_too(
     assert boxes.tree(home) == before
 
 
-def test_bundle_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], real: bundle.Bundle) -> None:
+def test_bundle_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], small: bundle.Bundle) -> None:
     path = tmp_path / "relay.pyz"
     code, out, _ = run(capsys, "bundle", "-o", str(path))
-    assert (code, path.read_bytes()) == (0, real.data)
-    assert real.sha256 in out
+    assert (code, path.read_bytes()) == (0, small.data)
+    assert small.sha256 in out
     assert run(capsys, "bundle", "-o", str(tmp_path / "missing/relay.pyz"))[0] == 1
 
 

@@ -45,7 +45,11 @@ def commands(home: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("installed", [False, True], ids=["first", "upgrade"])
+@pytest.mark.parametrize(
+    ("transport", "installed"),
+    [("paramiko", False), ("paramiko", True), ("openssh", True)],
+    ids=["paramiko-first", "paramiko-upgrade", "openssh-upgrade"],
+)
 def test_the_connection_is_cut_after_a_step(
     box: sshd.Sshd, connect: Connect, transport: str, installed: bool, step: str
 ) -> None:

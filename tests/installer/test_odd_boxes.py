@@ -65,16 +65,14 @@ def test_every_login_shell(
 @pytest.mark.parametrize(
     "shell", [shell for shell in SHELLS if os.path.basename(shell) in ("bash", "zsh", "fish", "tcsh")]
 )
-def test_noisy_start_up_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, transport: str, shell: str
-) -> None:
+def test_noisy_start_up_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, shell: str) -> None:
     home = tmp_path / "home"
     noise = NOISE if "tcsh" not in shell else "echo 'Welcome to box'\n"
     for name in (".bashrc", ".zshenv", ".config/fish/config.fish", ".tcshrc"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(noise)
     with boxes.box(tmp_path, monkeypatch, shell=shell, variables={"SSH_CLIENT": "1 2 3"}) as box:
-        connection = connect(transport)
+        connection = connect()
         facts = probe.look(connection, "box")
         assert facts.noise > len("Welcome to box")
         assert "noisy-shell" in {finding.name for finding in check.examine(connection, "box", None)}
@@ -253,12 +251,12 @@ def test_a_home_that_became_read_only_leaves_the_agent_as_it_was(
 @MOUNTS
 @pytest.mark.parametrize("size", ["size=4k", "size=120k", "nr_inodes=12"])
 def test_a_full_home_is_named_and_left_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, size: str, transport: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, size: str
 ) -> None:
     """No block left, too few for the agent, and too few inodes, which nothing tells of before."""
     agent = agents.agent(filling=100_000)
     with with_mount(tmp_path, monkeypatch, size):
-        connection = connect(transport)
+        connection = connect()
         with pytest.raises(faults.NoSpace, match="Free some"):
             deploy.install(connection, "box", agent)
         assert listing(connection) == ""

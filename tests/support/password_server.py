@@ -76,7 +76,10 @@ class PasswordServer:
         transport = paramiko.Transport(connection)
         transport.add_server_key(self._key)
         account = _Account(self._methods, self._password)
-        transport.start_server(server=account)
+        try:
+            transport.start_server(server=account)
+        except (EOFError, paramiko.SSHException):  # a client that left early
+            return
         channel = transport.accept(30)
         if channel is not None and account.started.wait(30):
             channel.sendall(account.command)
