@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -67,8 +65,7 @@ class Service:
     @classmethod
     def of_this_account(cls) -> "Service":
         """The service over this account's own transcripts."""
-        env = Env(os.path.expanduser("~"), dict(os.environ), sys.platform)
-        return cls(paths.state_folder(), paths.config_folder(), env)
+        return cls(paths.state_folder(), paths.config_folder(), Env.of_this_account({}))
 
     def start(self) -> None:
         """Begin to follow the policy, in a thread of its own; returns at once."""

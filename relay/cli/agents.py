@@ -48,7 +48,7 @@ def _report(names: Sequence[str]) -> Dict[str, Any]:
 
     decided = policy.read(paths.config_folder())
     held = _inventory() if decided.enabled else None
-    env = registry.Env(os.path.expanduser("~"), dict(os.environ), sys.platform, decided.roots, decided.enabled)
+    env = registry.Env.of_this_account(decided.roots, decided.enabled)
     places: Dict[str, List[Root]] = {}
     for root in registry.roots(env):
         places.setdefault(root.store.agent, []).append(root)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from dataclasses import replace
 from typing import Any, Dict, List, Optional, Tuple
@@ -192,7 +191,7 @@ def _found(decided: policy.Policy) -> List[Tuple[str, str]]:
     """The label and folder of every place that is there to be read."""
     from relay.transcripts import registry
 
-    env = registry.Env(os.path.expanduser("~"), dict(os.environ), sys.platform, decided.roots)
+    env = registry.Env.of_this_account(decided.roots)
     labels = registry.agents()
     found = [(labels[root.store.agent].label, root.path) for root in registry.roots(env) if os.path.exists(root.path)]
     return sorted(set(found)) or [

@@ -42,7 +42,7 @@ def command(as_json: bool) -> None:
     if not fts5_available():
         click.echo(render.unavailable("no-service", "local"), err=True)
         sys.exit(UNAVAILABLE)
-    env = Env(os.path.expanduser("~"), dict(os.environ), sys.platform, consent.roots)
+    env = Env.of_this_account(consent.roots)
     with _Bar() as bar:
         try:
             last = run_full_pass(paths.state_folder(), env, consent.history_days, bar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -25,6 +26,11 @@ class Env:
     platform: str = "linux"
     extra_homes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     may_read: bool = True
+
+    @classmethod
+    def of_this_account(cls, extra_homes: Mapping[str, Sequence[str]], may_read: bool = True) -> "Env":
+        """This process's own account and environment."""
+        return cls(os.path.expanduser("~"), dict(os.environ), sys.platform, extra_homes, may_read)
 
 
 @dataclass(frozen=True)
