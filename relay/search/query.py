@@ -56,7 +56,7 @@ class Unit(NamedTuple):
                 parts.append(Unit((word, following)))
             elif not _unspaced(before):
                 parts.append(Unit((word,)))
-        return parts
+        return list(dict.fromkeys(parts))
 
 
 def _unspaced(word: str) -> bool:

@@ -12,8 +12,8 @@ from relay.search.retrieval import Rows
 #: A word is proposed when so many visible rows hold it.
 ENOUGH_ROWS = 2
 
-#: Statements spent on one query's repairs, and vocabulary terms looked at for one word.
-MOST_PROBES, MOST_TERMS = 3000, 4000
+#: Statements spent on one query's repairs, and vocabulary terms looked at.
+MOST_PROBES, MOST_TERMS = 2500, 5000
 
 #: Words that are too short to tell a slip from another word.
 SHORTEST, SHORTEST_FAR = 4, 7
@@ -34,6 +34,7 @@ class Repair:
         self._rows = rows
         self._connection = connection
         self._probes = MOST_PROBES
+        self._terms_left = MOST_TERMS
         self._known: Dict[str, Tuple[str, ...]] = {}
 
     def proposals(self, word: str) -> Tuple[str, ...]:
@@ -84,9 +85,10 @@ class Repair:
         """Terms of the whole vocabulary that begin so; the scope is looked at afterwards."""
         found = self._connection.execute(
             "SELECT term FROM temp.vocabulary WHERE term >= ? AND term < ? LIMIT ?",
-            (beginning, beginning + "\U0010ffff", most),
-        )
-        return (term for (term,) in found.fetchall())
+            (beginning, beginning + "\U0010ffff", min(most, self._terms_left)),
+        ).fetchall()
+        self._terms_left -= len(found)
+        return (term for (term,) in found)
 
 
 def one_edit_away(word: str) -> Iterator[str]:

@@ -16,8 +16,8 @@ WORDS = (
     "commit error failed the a of in is and to when"
 ).split()
 LITERAL = (
-    "resolveTerminalPath TERMINAL_PATH terminal-path.ts src/terminal/path.rs workerQueue HTTPServer C++ c# .env --no-verify "
-    "#1234 v2.1.9 std::queue a->b x!=y ABC-12 TypeError: café Straße naïve x[[0]]"
+    "resolveTerminalPath TERMINAL_PATH terminal-path.ts src/terminal/path.rs workerQueue HTTPServer C++ c# .env "
+    "--no-verify #1234 v2.1.9 std::queue a->b x!=y ABC-12 TypeError: café Straße naïve x[[0]]"
 ).split()
 RUNS = ("終端路徑", "検索索引", "修复竞态", "テスト", "한국어", "React框架", "ｷｬｯｼｭ", "ทดสอบ")
 FOLDERS = ("/home/dev/relay", "/home/dev/relay/client", "/home/dev/other", "/srv/Data_1", None)
