@@ -100,11 +100,11 @@ class Service:
 
     def answer(self, request: SearchRequest, current: bool) -> Dict[str, Any]:
         """The response, without a wait; ``current`` is what ``wait_until_current`` said."""
-        from relay.index.faults import IndexUnavailable
-
         indexer, reason = self._usable()
         if indexer is None:
             return unavailable(reason)
+        from relay.index.faults import IndexUnavailable  # needs sqlite3, which a Python may lack
+
         try:
             try:
                 response = self._engine_for(indexer).search(request)
@@ -232,13 +232,19 @@ class Service:
             indexer.close(timeout)
 
 
-def _indexer(state_folder: str, env: Env, history_days: Optional[int]) -> Any:
+def obstacle() -> Optional[str]:
+    """Why this Python can have no index, as a sentence; None when it can."""
     try:
         from relay.index.opening import fts5_available
     except ImportError:
-        raise NoService("this Python was built without sqlite3.") from None
-    if not fts5_available():
-        raise NoService("the SQLite of this Python has no FTS5.")
+        return "This Python was built without sqlite3."
+    return None if fts5_available() else "The SQLite of this Python has no FTS5."
+
+
+def _indexer(state_folder: str, env: Env, history_days: Optional[int]) -> Any:
+    reason = obstacle()
+    if reason is not None:
+        raise NoService(reason)
     from relay.indexer.indexer import Indexer
 
     return Indexer(state_folder, env, history_days)

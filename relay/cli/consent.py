@@ -83,7 +83,7 @@ def enable(history_days: Optional[int], roots: Tuple[Tuple[str, str], ...], no_r
     The index stays on this machine, readable by this account only. Whoever can open an SSH session as this account can
     search it; nothing listens on a port, and no transcript is copied anywhere.
     """
-    from relay.index.opening import fts5_available
+    from relay.service import obstacle
 
     if roots and no_roots:
         raise click.UsageError("--root and --no-roots exclude each other.")
@@ -95,8 +95,9 @@ def enable(history_days: Optional[int], roots: Tuple[Tuple[str, str], ...], no_r
     if not decided.epoch:
         decided = replace(decided, epoch=policy.new_epoch())
     _write(decided)
-    if not fts5_available():
-        click.echo("The SQLite of this Python has no FTS5, so nothing can be indexed: use another Python.", err=True)
+    why_not = obstacle()
+    if why_not is not None:
+        click.echo(f"{why_not} Nothing can be indexed by it: run relay with another Python.", err=True)
     if as_json:
         click.echo(json.dumps(_as_json(decided)))
         return

@@ -13,6 +13,7 @@ from typing import Any, List
 
 import pytest
 
+from relay.contract.responses import ABSENT_STATUS
 from tests.support.serving import RELAY, Serving, call, claude_session, run, search
 
 STATUS = call("status", "aiVault.searchStatus")
@@ -227,6 +228,23 @@ def test_streams_that_are_closed_at_start(closed: str) -> None:
     assert done.returncode == 0
     assert done.stderr == b""
     assert bool(done.stdout) is (closed == "2>&-")
+
+
+@pytest.mark.parametrize(
+    "lack",
+    ["import relay.index.opening as opening; opening.fts5_available = lambda: False", "sys.modules['sqlite3'] = None"],
+)
+def test_a_python_that_can_have_no_index(home: Path, lack: str) -> None:
+    claude_session(home, "s1", "the reattach race")
+    run("enable")
+    code = f"import sys; {lack}; sys.argv[1:] = ['serve']; from relay.__main__ import main; main()"
+    with Serving((sys.executable, "-c", code)) as agent:
+        for freshness in ("indexed", "wait-until-current"):
+            answer = agent.ask(search(1, "reattach", freshness=freshness))
+            assert answer["result"] == {"kind": "unavailable", "reason": "no-service"}
+        assert agent.ask(STATUS)["result"] == ABSENT_STATUS
+        assert agent.end() == []
+    assert not (home / ".local").exists()
 
 
 def test_from_consent_to_an_answer_and_back(home: Path) -> None:

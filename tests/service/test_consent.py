@@ -84,6 +84,15 @@ def test_what_cannot_be_meant_changes_nothing(arguments: Any, named: str) -> Non
     assert policy.signature(paths.config_folder()) is None
 
 
+def test_a_python_that_can_have_no_index_is_told_at_once() -> None:
+    code = (
+        "import sys; sys.modules['sqlite3'] = None; sys.argv[1:] = ['enable']; from relay.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert done.stderr.startswith(b"This Python was built without sqlite3.")
+    assert decided().enabled
+
+
 def test_json_for_programs(home: Path) -> None:
     answer = {"enabled": True, "historyDays": 9, "roots": {}, "stateFolder": str(home / ".local/state/session-relay")}
     assert json.loads(out("enable", "--history-days", "9", "--json")) == answer
