@@ -20,7 +20,7 @@ from relay.client.faults import ConnectionLost, TimedOut
 from relay.client.hosts_file import Host
 from relay.client.streams import Completed, Connection, Streams
 
-#: Every login shell (sh, csh, fish, nushell) passes this on as it stands. The script follows as the first line of
+#: Every login shell (sh, csh, fish and their kin) passes this on as it stands. The script follows as the first line of
 #: stdin, its line breaks written ``\n``; ``read`` takes it byte by byte and leaves what follows for the script to read.
 _RUN_FIRST_LINE = """/bin/sh -c 'IFS= read -r s; eval "$(printf %b "$s")"'"""
 #: Start-up files may cut PATH short, or put strange programs first in it; LC_ALL keeps messages in English.

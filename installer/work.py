@@ -74,7 +74,9 @@ def install(
             consent.enable(connection, target, history_days)
             enabled = True
             text += " Indexing there is on."
-        elif wanted is None and not enabled:
+        elif wanted is False and not enabled:
+            text += " Indexing there stays off."
+        elif not enabled:
             text += f" Indexing there is off; to turn it on: {consent.by_hand(target)}"
         return Report(
             host.id.label,

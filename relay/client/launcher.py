@@ -6,7 +6,7 @@ import re
 
 #: The folder below the account's home that holds everything the installer puts on a box.
 FOLDER = ".local/share/session-relay"
-#: The launcher, one path for every box. Login shells (sh, csh, fish, nushell) all expand the tilde.
+#: The launcher, one path for every box. Login shells (sh, csh, fish and their kin) all expand the tilde.
 LAUNCHER = f"~/{FOLDER}/relay"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+:,./=-]*\Z")

@@ -36,7 +36,7 @@ def connect(target: str, *, timeout: float, interactive: bool, accept_new: bool)
     command = [program, *ssh_config.config_arguments(), "-T", "-o", f"ConnectTimeout={max(1, int(timeout))}"]
     command += ["-o", f"BatchMode={'no' if interactive else 'yes'}", "-o", "ForwardAgent=no", "-o", "ForwardX11=no"]
     command += ["-o", "ClearAllForwardings=yes", "-o", "ServerAliveInterval=15", "-o", "PermitLocalCommand=no"]
-    strict = ssh_config.read(target).unknown_keys
+    strict = ssh_config.read(target, timeout).unknown_keys
     command += ["-o", f"StrictHostKeyChecking={'accept-new' if accept_new or strict == 'add' else 'yes'}"]
     where = ssh_config.destination(target)
     if _succeeds(

@@ -57,7 +57,7 @@ def connect(
     opened: list[Any] = []
     try:
         deadline = ssh_route.Deadline(timeout)
-        settings = ssh_config.read(target)
+        settings = ssh_config.read(target, deadline.left(target))
         _reach(settings, deadline, interactive, accept_new, opened)
     except BaseException:
         _close_all(opened)
@@ -157,9 +157,16 @@ def _reach(
         way = ssh_route.ProxySocket(settings.proxy_command)
     elif settings.proxy_jump:
         # The first hop is reached as its own configuration says, every further one through the hop before it.
-        hop = _reach(ssh_config.read(settings.proxy_jump[0]), deadline, interactive, accept_new, opened, depth + 1)
+        hop = _reach(
+            ssh_config.read(settings.proxy_jump[0], deadline.left(settings.target)),
+            deadline,
+            interactive,
+            accept_new,
+            opened,
+            depth + 1,
+        )
         for name in settings.proxy_jump[1:]:
-            further = ssh_config.read(name)
+            further = ssh_config.read(name, deadline.left(settings.target))
             hop = _enter(
                 further, ssh_route.through(hop, further, deadline), deadline, interactive, accept_new, opened
             )

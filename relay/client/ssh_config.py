@@ -76,17 +76,20 @@ def config_arguments() -> list[str]:
     return ["-F", path] if path else []
 
 
-def read(target: str) -> Settings:
-    """The settings for ``target``. Raises Unreachable when the configuration cannot be read."""
+def read(target: str, timeout: float = 30.0) -> Settings:
+    """The settings for ``target``, had within ``timeout`` seconds (a ``Match exec`` may take its time).
+
+    Raises Unreachable when the configuration cannot be read.
+    """
     program = ssh_program()
-    values = _ask_ssh(program, target) if program else _read_by_paramiko(target)
+    values = _ask_ssh(program, target, timeout) if program else _read_by_paramiko(target)
     return _settings(target, values)
 
 
-def _ask_ssh(program: str, target: str) -> dict[str, list[str]]:
+def _ask_ssh(program: str, target: str, timeout: float) -> dict[str, list[str]]:
     command = [program, *config_arguments(), "-G", "-T", destination(target)]
     try:
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unreachable(
             f"`ssh -G {target}` gave no answer. Try it by hand; a `Match exec` in your ssh configuration may hang."
