@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from relay.contract.requests import SearchRequest
 from relay.contract.responses import malformed_cursor, stale_cursor
 from relay.index.faults import IndexUnavailable
-from relay.index.opening import open_for_reading
+from relay.index.opening import file_identity, open_for_reading
 from relay.search.cursor import Cursor, MalformedCursor, decode, encode, identity
 from relay.search.filters import Filters
 from relay.search.hits import Page
@@ -28,6 +28,9 @@ ATTEMPTS, PATIENCE = 5, 1.0
 #: Orders of hits that are kept for their next pages.
 KEPT_ORDERS = 8
 
+#: Connections kept for the next searches.
+MOST_IDLE = 8
+
 
 class Wanted(NamedTuple):
     """A request, its query understood, and what must stay the same from page to page."""
@@ -36,6 +39,13 @@ class Wanted(NamedTuple):
     query: Query
     filters: Filters
     identity: str
+
+
+class Lease(NamedTuple):
+    """A connection in use by one search, and the file it is of (device and inode)."""
+
+    connection: sqlite3.Connection
+    file: Optional[Tuple[int, int]]
 
 
 class Order(NamedTuple):
@@ -55,19 +65,19 @@ class Engine:
     def __init__(self, path: str) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._idle: List[sqlite3.Connection] = []
+        self._idle: List[Lease] = []
         self._closed = False
         self._table: Optional[SessionTable] = None
         self._orders: "OrderedDict[Tuple[State, str], Order]" = OrderedDict()
-        self._release(self._connection())
+        self._release(self._lease())
 
     def close(self) -> None:
         """Give the file back; searches under way end first with their own connections. May be called twice."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        for lease in idle:
+            lease.connection.close()
 
     def search(self, request: SearchRequest) -> Dict[str, Any]:
         """The answer to a request: results, stale-cursor or malformed-cursor. Raises IndexUnavailable."""
@@ -79,16 +89,16 @@ class Engine:
                 cursor = decode(request.cursor, wanted.identity)
             except MalformedCursor:
                 return malformed_cursor()
-        connection = self._connection()
+        lease = self._lease()
         try:
-            answer = self._answer(connection, wanted, cursor)
+            answer = self._answer(lease.connection, wanted, cursor)
         except (sqlite3.Error, KeyError, ValueError) as error:
-            connection.close()
+            lease.connection.close()
             raise IndexUnavailable("The index cannot be searched now.") from error
         except BaseException:
-            connection.close()
+            lease.connection.close()
             raise
-        self._release(connection)
+        self._release(lease)
         if answer["kind"] == "results":
             answer["durationMs"] = round((time.perf_counter() - started) * 1000, 3)
         return answer
@@ -135,12 +145,17 @@ class Engine:
 
     # What threads share
 
-    def _connection(self) -> sqlite3.Connection:
+    def _lease(self) -> Lease:
+        """A connection to the file that stands at the path now: a rebuilt index is another file."""
+        file = file_identity(self._path)
         with self._lock:
             if self._closed:
                 raise IndexUnavailable("The index is closed.")
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                lease = self._idle.pop()
+                if lease.file == file:
+                    return lease
+                lease.connection.close()
         connection = open_for_reading(self._path)
         try:
             connection.execute("PRAGMA query_only = OFF")  # for the temporary table alone: the file is open read-only
@@ -149,14 +164,14 @@ class Engine:
         except sqlite3.Error as error:
             connection.close()
             raise IndexUnavailable("The index cannot be searched now.") from error
-        return connection
+        return Lease(connection, file)
 
-    def _release(self, connection: sqlite3.Connection) -> None:
+    def _release(self, lease: Lease) -> None:
         with self._lock:
-            if not self._closed and len(self._idle) < 8:
-                self._idle.append(connection)
+            if not self._closed and len(self._idle) < MOST_IDLE:
+                self._idle.append(lease)
                 return
-        connection.close()
+        lease.connection.close()
 
     def _sessions(self, connection: sqlite3.Connection, state: State) -> SessionTable:
         table = self._table

@@ -148,6 +148,24 @@ def test_a_closed_engine_refuses(library: Library) -> None:
         engine.search(SearchRequest("x"))
 
 
+def test_a_rebuilt_file_is_opened_anew(tmp_path: Path) -> None:
+    first = Library(tmp_path)
+    add_all(first, ["needle"])
+    engine = Engine(first.path)
+    assert engine.search(SearchRequest("needle"))["hits"]
+    first.close()
+    for name in os.listdir(tmp_path):
+        os.unlink(tmp_path / name)
+    with pytest.raises(IndexUnavailable):
+        engine.search(SearchRequest("needle"))
+    second = Library(tmp_path)
+    add_all(second, ["thread"])
+    assert not engine.search(SearchRequest("needle"))["hits"]
+    assert engine.search(SearchRequest("thread"))["hits"]
+    engine.close()
+    second.close()
+
+
 def test_searching_writes_nothing(library: Library) -> None:
     add_all(library, ["needle"])
     library.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
