@@ -12,7 +12,8 @@ from relay.index.faults import IndexFault
 from relay.index.ownership import Ownership
 from relay.indexer import channel, priority, standing
 from relay.indexer.full_pass import Progress, run_full_pass
-from relay.indexer.owner import Owner, ReconcileFailed
+from relay.indexer.owner import Owner
+from relay.indexer.passes import ReconcileFailed
 from relay.indexer.standing import warn
 from relay.transcripts.registry import Env
 
@@ -75,7 +76,7 @@ class Indexer:
                 return False
             owner = self._owner
             if owner is not None:
-                done = owner.reconcile(remaining)
+                done = owner.passes.wait(remaining)
                 if done is not None:
                     return done
             elif self._thread is not None:

@@ -14,6 +14,7 @@ from relay.indexer import channel, standing
 from relay.indexer.backlog import Events
 from relay.indexer.indexing import Indexing
 from relay.indexer.listing import Interrupted
+from relay.indexer.passes import Passes
 from relay.indexer.standing import warn
 from relay.indexer.watching import Watcher
 from relay.transcripts import registry
@@ -38,10 +39,6 @@ TIDY_REST = 0.02
 SHORT_READING = 1.0
 
 
-class ReconcileFailed(IndexFault):
-    """A reconcile pass ended with an error."""
-
-
 class _Replaced(Exception):
     """Another file, or none, stands where the index was."""
 
@@ -61,20 +58,17 @@ class Owner:
         self._events = Events(wake)
         self._watcher = Watcher(registry.roots(env), self._events)
         self._indexing: Optional[Indexing] = None
+        #: The reconcile passes that this and other processes ask for.
+        self.passes = Passes(wake)
         self._should_end: Callable[[], bool] = lambda: False
         self._problem: Optional[str] = None
         self._faults = 0
-        self._ended = False
         self._rebuilding = False
         self._check_owed = False
         self._next_check = 0.0
         self._damage_found = False
         self._busy = False
         self._inside = False
-        # Reconcile passes by number: asked for, and answered up to.
-        self._asked = 0
-        self._answered = 0
-        self._failure: Optional[str] = None
         self._sweep_owed = True
         self._sweeping = False
         self._swept = False
@@ -97,27 +91,6 @@ class Owner:
             return standing.is_readable(self._path)
         return not self._rebuilding
 
-    def reconcile(self, timeout: float) -> Optional[bool]:
-        """True when a pass that began after this call is done, False when time is over, None when the owner ended.
-
-        Raises ReconcileFailed.
-        """
-        deadline = time.monotonic() + timeout
-        with self._wake:
-            self._asked += 1
-            number = self._asked
-            self._wake.notify_all()
-            while self._answered < number:
-                if self._ended:
-                    return None
-                remaining = deadline - time.monotonic()
-                if remaining <= 0:
-                    return False
-                self._wake.wait(remaining)
-            if self._failure is not None:
-                raise ReconcileFailed(self._failure)
-            return True
-
     def check(self) -> None:
         """Have the index read through; it is set aside and rebuilt when it is damaged."""
         with self._wake:
@@ -137,7 +110,7 @@ class Owner:
         if self._problem is not None:
             degraded.append({"root": self._state_folder, "reason": self._problem})
         due = len(self._events) + (0 if indexing is None else len(indexing.due) + len(indexing.reading))
-        working = self._busy or self._sweep_owed or self._sweeping or due > 0 or self._asked > self._answered
+        working = self._busy or self._sweep_owed or self._sweeping or due > 0 or self.passes.owed
         if self._problem is not None:
             phase = standing.DEGRADED
         elif working or indexing is None:
@@ -174,19 +147,17 @@ class Owner:
                     break
                 self._rest(pause)
         finally:
-            self._ended = True
-            with self._wake:
-                self._wake.notify_all()
+            self.passes.close()
             listener.close()
             self._watcher.stop()
             self._leave(clean=True)
 
     def _pass_for_another(self) -> bool:
-        return bool(self.reconcile(60.0))
+        return bool(self.passes.wait(60.0))
 
     def _rest(self, pause: float) -> None:
         with self._wake:
-            if pause <= 0 or self._should_end() or self._asked > self._answered and self._problem is None:
+            if pause <= 0 or self._should_end() or self.passes.owed and self._problem is None:
                 return
             if self._problem is None:
                 due = self._events.next_due()
@@ -220,7 +191,7 @@ class Owner:
             if now >= self._next_tick:
                 self._next_tick = now + TICK
                 self._look_around(indexing, now)
-            if self._asked > self._answered:
+            if self.passes.owed:
                 self._pass(indexing)
                 return 0.0
             if self._events.overflowed:
@@ -260,7 +231,7 @@ class Owner:
             return
         self._inside = True
         try:
-            if self._asked > self._answered:
+            if self.passes.owed:
                 # A pass cannot wait for a long reading; one that ends soon may be of the very source it was asked for.
                 if time.monotonic() - indexing.reading_since > SHORT_READING:
                     self._pass(indexing)
@@ -270,8 +241,7 @@ class Owner:
             self._inside = False
 
     def _pass(self, indexing: Indexing) -> None:
-        with self._wake:
-            number = self._asked
+        number = self.passes.begin()
         failure: Optional[str] = "The pass was interrupted."
         try:
             indexing.reconcile()
@@ -281,13 +251,7 @@ class Owner:
             failure = str(fault)
             raise
         finally:
-            self._answer(number, failure)
-
-    def _answer(self, number: int, failure: Optional[str]) -> None:
-        with self._wake:
-            self._answered = max(self._answered, number)
-            self._failure = failure
-            self._wake.notify_all()
+            self.passes.end(number, failure)
 
     def _sweep(self, indexing: Indexing) -> None:
         self._sweep_owed = False
@@ -377,7 +341,7 @@ class Owner:
         self._problem = str(fault) if isinstance(fault, IndexFault) else f"Reading failed ({type(fault).__name__})."
         warn(self._problem)
         self._leave()
-        self._answer(self._asked, self._problem)
+        self.passes.end(self.passes.begin(), self._problem)
         self._faults += 1
         return min(RETRY_MOST, RETRY_LEAST * 2.0 ** (self._faults - 1))
 
@@ -396,7 +360,8 @@ class Owner:
         return 0.0 if self._faults == 1 else min(RETRY_MOST, RETRY_LEAST * 2.0 ** (self._faults - 2))
 
     def _recovered(self) -> None:
-        if self._problem is not None or self._faults and self._swept:
+        """What was wrong is over once everything has been read: a disk that is all but full takes a few writes."""
+        if self._swept:
             self._problem = None
             self._faults = 0
 
