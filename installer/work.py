@@ -66,8 +66,11 @@ def install(
     def do(connection: Connection, target: str) -> Report:
         outcome = deploy.install(connection, target, bundle, downgrade=downgrade, progress=progress)
         text = _told(outcome)
-        if targets.remember(host):
-            text += f" {host.id.label} is now in your hosts."
+        try:
+            if targets.remember(host):
+                text += f" {host.id.label} is now in your hosts."
+        except OSError as error:
+            text += f" It could not be added to your hosts: {error.filename}: {error.strerror}."
         enabled = consent.try_is_enabled(connection, target)
         wanted = None if enabled and history_days is None else ask()
         if wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -21,6 +22,9 @@ SSH_FAILED = 255
 _OUTPUT_KEPT = 1 << 20
 #: A master of ours that nobody ends (we were killed) leaves by itself after this many idle seconds.
 _LINGER = 60
+
+_starting: dict[str, subprocess.Popen[bytes]] = {}
+_open: set[OpensshConnection] = set()
 
 
 def connect(target: str, *, timeout: float, interactive: bool, accept_new: bool) -> OpensshConnection:
@@ -74,6 +78,7 @@ def _start_master(command: Sequence[str], target: str, folder: str, timeout: flo
             env=_environment(interactive),
             start_new_session=not interactive,
         )
+        _starting[folder] = process
         try:
             code = process.wait(None if interactive else timeout)
         except subprocess.TimeoutExpired:
@@ -84,6 +89,8 @@ def _start_master(command: Sequence[str], target: str, folder: str, timeout: flo
         except BaseException:
             process.kill()
             raise
+        finally:
+            _starting.pop(folder, None)
         if code:
             file.seek(0)
             raise openssh_said.fault(target, file.read(1 << 20).decode("utf-8", "replace"))
@@ -109,6 +116,7 @@ def _succeeds(command: Sequence[str]) -> bool:
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
 
 
@@ -118,6 +126,8 @@ class OpensshConnection:
     def __init__(self, target: str, command: list[str], where: str, folder: str | None) -> None:
         self.target = target
         self._command, self._where, self._folder = command, where, folder
+        if folder is not None:
+            _open.add(self)
 
     def run(self, command: str, input: bytes | Iterable[bytes] = b"", timeout: float = 30.0) -> Completed:
         """See ``Connection``; raises SessionRefused too."""
@@ -154,6 +164,7 @@ class OpensshConnection:
     def close(self) -> None:
         """See ``Connection``."""
         folder, self._folder = self._folder, None
+        _open.discard(self)
         if folder is None:
             return
         _succeeds([*self._command, "-O", "exit", self._where])
@@ -161,3 +172,15 @@ class OpensshConnection:
         while os.path.exists(os.path.join(folder, "m")) and time.monotonic() < until:
             time.sleep(0.02)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_all() -> None:
+    """At the end of our own process: no ssh of ours outlives it, wherever another thread stands."""
+    for folder, process in list(_starting.items()):
+        _end_group(process)
+        shutil.rmtree(folder, ignore_errors=True)
+    for connection in list(_open):
+        connection.close()
+
+
+atexit.register(_end_all)

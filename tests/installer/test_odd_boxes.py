@@ -79,6 +79,16 @@ def test_noisy_start_up_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         whole_life(connection, box)
 
 
+@pytest.mark.parametrize("shell", ["/bin/sh", *[shell for shell in SHELLS if "fish" in shell or "tcsh" in shell]])
+def test_a_home_with_an_odd_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, shell: str
+) -> None:
+    path = f"{python_folder(tmp_path / 'bin')}:{SYSTEM_PATH}"
+    with sshd.running(tmp_path / "sshd", tmp_path / "Ada's $HOME", shell=shell, path=path) as box:
+        monkeypatch.setenv("SESSION_RELAY_SSH_CONFIG", str(box.write_config()))
+        whole_life(connect(), box)
+
+
 def test_a_forced_command_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, transport: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -264,3 +265,16 @@ def test_a_broken_configuration_is_named(transport: str, tmp_path: Path, monkeyp
         connect(transport)
     with pytest.raises(faults.Unreachable, match="option"):
         connect(transport, "-oProxyCommand=touch /tmp/owned")
+
+
+def test_no_ssh_and_no_folder_outlive_our_process(server: sshd.Sshd) -> None:
+    code = (
+        "from relay.client import ssh, openssh\n"
+        "ssh.connect('box', timeout=15, interactive=False, transport='openssh')\n"
+        "print(*[connection._command for connection in openssh._open][0])\n"
+    )
+    root = Path(ssh.__file__).parents[2]
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root).stdout
+    socket_path = said.split(" -S ")[1].split()[0]
+    assert not Path(socket_path).parent.exists()
+    assert socket_path not in subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True).stdout
