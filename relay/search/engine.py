@@ -210,8 +210,7 @@ def _ordered(connection: sqlite3.Connection, table: SessionTable, wanted: Wanted
     plan = Planner(rows, Repair(rows, connection), table.rows).plan(query)
     ranking = Ranking(table, rows)
     for number, rung in enumerate(plan.rungs):
-        level = len(plan.rungs) - 1 - number
-        ranking.add(rows.best(rung), level, loose=level == 0 and number > 0)
+        ranking.add(rows.best(rung), len(plan.rungs) - 1 - number)
         if request.sort == "relevance" and len(ranking.places) >= needed:
             return Order(plan, ranking.places, number + 1 == len(plan.rungs))
     return Order(plan, newest_first(ranking.places) if request.sort == "newest" else ranking.places, True)

@@ -16,10 +16,6 @@ RECENCY, HALF_LIFE_DAYS = 0.05, 30.0
 #: Long sessions match by chance more often: for each doubling of their rows the score shrinks by about so much.
 LENGTH_PENALTY = 0.01
 
-
-#: For each doubling of the rows that match strictly, a session scores so much more.
-BREADTH = 0.3
-
 #: bm25 here knows no lengths (that would cost four times as much); so many of the best places are put right by their
 #: rows' lengths, in compressed bytes.
 WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 200, 500, 0.3
@@ -43,11 +39,8 @@ class Ranking:
         self._table = table
         self._seen: set = set()
 
-    def add(self, found: Dict[int, Match], level: int, loose: bool) -> None:
-        """Places what one rung found behind what is there.
-
-        ``level`` is higher for stricter rungs; ``loose`` says that a row need not hold all that was asked for.
-        """
+    def add(self, found: Dict[int, Match], level: int) -> None:
+        """Places what one rung found behind what is there; ``level`` is higher for stricter rungs."""
         groups: Dict[Hashable, Dict[int, Match]] = {}
         for session, match in found.items():
             answering, key = self._table.place(session)
@@ -57,13 +50,15 @@ class Ranking:
             if group is None:
                 groups[key] = {answering: match}
             else:
-                group[answering] = _together(group[answering], match) if answering in group else match
+                group[answering] = max(group.get(answering, match), match)
         self._seen.update(groups)
-        breadth = 0.0 if loose else BREADTH
-        places = [self._place(group, level, breadth) for group in groups.values()]
+        places = [self._place(group, level) for group in groups.values()]
         places.sort(key=_by_score)
-        self.places.extend(sorted(self._by_length(places[:WEIGHED], level), key=_by_score))
-        self.places.extend(places[WEIGHED:])
+        weighed = sorted(self._by_length(places[:WEIGHED], level), key=_by_score)
+        self.places.extend(weighed)
+        for place in places[WEIGHED:]:
+            usual = level + (place.score - level) / (1 + LENGTH_SHARE)
+            self.places.append(place._replace(score=min(usual, weighed[-1].score)))
 
     def _by_length(self, places: List[Place], level: int) -> List[Place]:
         """The places with what their rows' lengths make of their scores."""
@@ -74,17 +69,17 @@ class Ranking:
             weighed.append(place._replace(score=level + (place.score - level) / (1 + LENGTH_SHARE * share)))
         return weighed
 
-    def _place(self, group: Dict[int, Match], level: int, breadth: float) -> Place:
+    def _place(self, group: Dict[int, Match], level: int) -> Place:
         live = self._table.live
         if len(group) == 1:
             key, match = next(iter(group.items()))
-            return Place(live[key], self._score(live[key], match, level, breadth), match[1])
+            return Place(live[key], self._score(live[key], match, level), match[1])
         newest = max((live[key] for key in group), key=_age)
-        return Place(newest, self._score(newest, max(group.values()), level, breadth), group[newest.id][1], len(group))
+        return Place(newest, self._score(newest, max(group.values()), level), group[newest.id][1], len(group))
 
-    def _score(self, entry: Entry, match: Match, level: int, breadth: float) -> float:
+    def _score(self, entry: Entry, match: Match, level: int) -> float:
         """Between ``level`` and ``level + 1``."""
-        score = match[0] * (1 + breadth * math.log2(match[2]))
+        score = match[0]
         if entry.updated_at is not None:
             days = max(0, self._table.newest - entry.updated_at) / DAY_MS
             score *= 1 + RECENCY * 0.5 ** (days / HALF_LIFE_DAYS)
@@ -104,12 +99,6 @@ def without_text(table: SessionTable, sessions: Iterable[int]) -> List[Place]:
         answering, key = table.place(session)
         groups.setdefault(key, {})[answering] = table.live[answering]
     return newest_first(Place(max(group.values(), key=_age), 0.0, None, len(group)) for group in groups.values())
-
-
-def _together(one: Match, other: Match) -> Match:
-    """The matches of two sources of one session, or of a session and its subagent."""
-    score, row, _ = max(one, other)
-    return score, row, one[2] + other[2]
 
 
 def _by_score(place: Place) -> Tuple[float, bool, int, str, str]:

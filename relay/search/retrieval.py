@@ -21,8 +21,8 @@ COUNTED = 20_000
 _LISTED = 2000
 
 
-#: The bm25 score of a session's best row (higher is better), that row's id, and how many rows match.
-Match = Tuple[float, int, int]
+#: The bm25 score of a session's best row (higher is better) and that row's id.
+Match = Tuple[float, int]
 
 
 class Rows:
@@ -50,7 +50,7 @@ class Rows:
         """What matches in each visible session, by the session's key."""
         weights = ", ".join(map(str, WEIGHTS))
         found = self._connection.execute(
-            f"SELECT rowid >> {ROW_BITS}, max(score), rowid, count(*) FROM "
+            f"SELECT rowid >> {ROW_BITS}, max(score), rowid FROM "
             f"(SELECT rowid, -bm25(words, {weights}) AS score FROM words WHERE words MATCH ?{self._where} LIMIT -1) "
             f"GROUP BY rowid >> {ROW_BITS}",
             (scoped(expression, self._scope),),
