@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Iterator, NamedTuple, Optional
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 from relay.transcripts.types import TOOL, Message
 
@@ -25,6 +25,8 @@ class Row(NamedTuple):
     role: str
     timestamp: Optional[int]
     text: str
+    #: ``relay.index.words.columns`` of the role and the text, where they are known already.
+    words: Optional[Tuple[str, ...]] = None
 
 
 def rows(message: Message) -> Iterator[Row]:

@@ -267,7 +267,10 @@ class Writer:
             _INSERT_ROW,
             ((first + n, row.seq, row.role, row.timestamp, compressed(row.text)) for n, row in enumerate(rows)),
         )
-        self.executemany(_INSERT_WORDS, ((first + n, *columns(row.role, row.text)) for n, row in enumerate(rows)))
+        self.executemany(
+            _INSERT_WORDS,
+            ((first + n, *(row.words or columns(row.role, row.text))) for n, row in enumerate(rows)),
+        )
         self._touch(key, f"next_row = {place + len(rows)}")
         self.pending_rows += len(rows)
         self.pending_characters += sum(len(row.text) for row in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from typing import Any, BinaryIO, Dict, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict, Iterator, Mapping, Optional, Union
 
 from relay.index.writer import Cursor, Writer
 from relay.indexer import changes, listing
@@ -13,6 +13,9 @@ from relay.indexer.changes import Fingerprint
 from relay.indexer.collecting import SLICE, Slice
 from relay.transcripts.jsonl import Lines
 from relay.transcripts.types import Session, Source, Unreadable
+
+if TYPE_CHECKING:
+    from relay.indexer.ahead import Early
 
 #: Slices of messages that are held while the session's head is unknown; nothing was said in such a file.
 _HELD = 8
@@ -95,9 +98,20 @@ class Fold:
 
 
 def read(
-    writer: Writer, source: Source, cursor: Cursor, breathe: listing.Breath, oldest: Optional[int] = None
+    writer: Writer,
+    source: Source,
+    cursor: Cursor,
+    breathe: listing.Breath,
+    oldest: Optional[int] = None,
+    early: Optional[Early] = None,
 ) -> None:
-    """Bring an append-only file up to date. ``oldest`` (epoch ms): a session last updated before it is not kept."""
+    """Bring an append-only file up to date. ``oldest`` (epoch ms): a session last updated before it is not kept.
+
+    ``early`` is the file as it is read ahead, which serves if it was never read. Raises Lost when that broke off.
+    """
+    if early is not None and cursor.id is None:
+        _put(writer, source, cursor, early.now, early, False, breathe, oldest)
+        return
     with open(source.path, "rb", buffering=1 << 18) as file:
         now = changes.complete(source, os.fstat(file.fileno()))
         state = _unpacked(cursor)
@@ -105,12 +119,25 @@ def read(
         if not continued:
             cursor = cursor._replace(offset=0, state=None)
         fold = Fold(source, file, cursor.offset, state if continued else {})
-        stored = {} if cursor.id is None else writer.live_sessions(cursor.id)
-        key = next((row[0] for row in stored.values()), None)
-        if continued or (key is None and oldest is None):
-            _extend(writer, source, cursor, now, fold, key, breathe)
-        else:
-            _replace(writer, source, cursor, now, fold, key, breathe, oldest)
+        _put(writer, source, cursor, now, fold, continued, breathe, oldest)
+
+
+def _put(
+    writer: Writer,
+    source: Source,
+    cursor: Cursor,
+    now: Fingerprint,
+    fold: Union[Fold, Early],
+    continued: bool,
+    breathe: listing.Breath,
+    oldest: Optional[int],
+) -> None:
+    stored = {} if cursor.id is None else writer.live_sessions(cursor.id)
+    key = next((row[0] for row in stored.values()), None)
+    if continued or (key is None and oldest is None):
+        _extend(writer, source, cursor, now, fold, key, breathe)
+    else:
+        _replace(writer, source, cursor, now, fold, key, breathe, oldest)
 
 
 def _extend(
@@ -118,7 +145,7 @@ def _extend(
     source: Source,
     cursor: Cursor,
     now: Fingerprint,
-    fold: Fold,
+    fold: Union[Fold, Early],
     key: Optional[int],
     breathe: listing.Breath,
 ) -> None:
@@ -147,7 +174,7 @@ def _replace(
     source: Source,
     cursor: Cursor,
     now: Fingerprint,
-    fold: Fold,
+    fold: Union[Fold, Early],
     key: Optional[int],
     breathe: listing.Breath,
     oldest: Optional[int],
@@ -170,7 +197,7 @@ def _replace(
     writer.put_cursor(reached)
 
 
-def _seen(cursor: Cursor, fold: Fold, now: Fingerprint) -> Cursor:
+def _seen(cursor: Cursor, fold: Union[Fold, Early], now: Fingerprint) -> Cursor:
     """The cursor of a file read to its end, without how far it was consumed."""
     return cursor._replace(
         identity=now.identity, size=now.size, mtime_ns=now.mtime_ns, failure=fold.failure(), unknown=fold.unknown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -148,9 +149,7 @@ class Due:
 
     def pop(self) -> Optional[Tuple[Source, Fingerprint]]:
         """The newest, taken out, or None."""
-        if not self._sorted:
-            self._queue.sort()
-            self._sorted = True
+        self._sort()
         while self._queue:
             _, path = self._queue.pop()
             found = self._sources.pop(path, None)
@@ -158,6 +157,17 @@ class Due:
                 self.bytes -= found[1].size
                 return found
         return None
+
+    def next(self, count: int) -> List[Tuple[Source, Fingerprint]]:
+        """What the next ``count`` times ``pop`` will give, if nothing comes in between."""
+        self._sort()
+        there = (self._sources[path] for _, path in reversed(self._queue) if path in self._sources)
+        return list(itertools.islice(there, count))
+
+    def _sort(self) -> None:
+        if not self._sorted:
+            self._queue.sort()
+            self._sorted = True
 
     def newest(self, for_each_agent: int) -> List[Tuple[Source, Fingerprint]]:
         """The newest of every agent, taken out, all together newest first."""

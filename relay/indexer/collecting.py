@@ -14,13 +14,21 @@ SLICE = 4 << 20
 class Slice:
     """Messages of one session between two points of a transcript. Plain data: it can be made in another process."""
 
-    __slots__ = ("characters", "messages", "rewind")
+    __slots__ = ("_rows", "characters", "messages", "rewind")
 
     def __init__(self) -> None:
         self.messages: Dict[int, Message] = {}
         #: Everything stored at or after this place goes before the messages are added.
         self.rewind: Optional[int] = None
         self.characters = 0
+        self._rows: List[Row] = []
+
+    @classmethod
+    def of_rows(cls, rows: List[Row], rewind: Optional[int], characters: int) -> Slice:
+        """A slice whose rows are made already."""
+        piece = cls()
+        piece._rows, piece.rewind, piece.characters = rows, rewind, characters
+        return piece
 
     def add(self, event: Event) -> None:
         """Take one event of the reader."""
@@ -37,10 +45,13 @@ class Slice:
     def rows(self) -> List[Row]:
         """The rows in the order of their messages, which are given up for them: a slice may hold one huge text."""
         messages = self.messages
+        if not messages:
+            made, self._rows = self._rows, []
+            return made
         return [row for seq in sorted(messages) for row in rows(messages.pop(seq))]
 
     def __bool__(self) -> bool:
-        return bool(self.messages) or self.rewind is not None
+        return bool(self.messages or self._rows) or self.rewind is not None
 
 
 def slices(events: Iterable[Event]) -> Iterator[Slice]:

@@ -59,6 +59,7 @@ def _run(
 ) -> Progress:
     started = time.monotonic()
     index = opening.open_for_writing(opening.database_path(state_folder))
+    indexing: Optional[Indexing] = None
     try:
         indexing = Indexing(index, env, Events(threading.Condition()), history_days, gentle=False)
         indexing.scan(retry_failed=True)
@@ -91,6 +92,8 @@ def _run(
         opening.remove_damaged(index.path)
         return report(finished=True)
     finally:
+        if indexing is not None:
+            indexing.close()
         index.close()
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from relay.index import opening, upkeep
 from relay.index.writer import Writer
 from relay.indexer import priority, reading, roots
 from relay.indexer.backlog import Due, Events, Folder
 from relay.indexer.changes import Fingerprint, fingerprint
+from relay.indexer.listing import Lost
 from relay.transcripts import registry
 from relay.transcripts.registry import Env
 from relay.transcripts.types import Source
+
+if TYPE_CHECKING:
+    from relay.indexer.ahead import Ahead, Early
 
 #: A commit is made when so many characters of text, or so many seconds, have gathered. FTS5 writes out everything it
 #: holds at a commit, so their size decides the speed of a backfill (docs/decisions/index-layout.md).
@@ -65,6 +70,7 @@ class Indexing:
         self._gentle = gentle
         self._urgent = urgent
         self._bulk = False
+        self._ahead: Optional[Ahead] = None
         self._began = time.monotonic()
         self._worked_since = time.monotonic()
         self._merge_owed = False
@@ -139,7 +145,7 @@ class Indexing:
 
     # Reading
 
-    def read(self, source: Source, seen: Optional[Fingerprint] = None) -> None:
+    def read(self, source: Source, seen: Optional[Fingerprint] = None, early: Optional[Early] = None) -> None:
         """Bring one source up to date; the rows stand in the open transaction."""
         if source.path in self.reading:
             self._events.add(source, 0.5)
@@ -149,11 +155,11 @@ class Indexing:
             self.reading_since = time.monotonic()
         self.reading.add(source.path)
         try:
-            self._read(source, seen)
+            self._read(source, seen, early)
         finally:
             self.reading.discard(source.path)
 
-    def _read(self, source: Source, seen: Optional[Fingerprint]) -> None:
+    def _read(self, source: Source, seen: Optional[Fingerprint], early: Optional[Early]) -> None:
         started = time.monotonic()
         try:
             if seen is None:
@@ -164,7 +170,11 @@ class Indexing:
                 oldest = upkeep.cutoff(self._history_days)
                 if cursor is None and oldest is not None and seen.mtime_ns < oldest * 1_000_000:
                     return
-            settled = reading.read(self.writer, source, seen, self._breathe, upkeep.cutoff(self._history_days))
+            oldest = upkeep.cutoff(self._history_days)
+            try:
+                settled = reading.read(self.writer, source, seen, self._breathe, oldest, early)
+            except Lost:
+                settled = reading.read(self.writer, source, seen, self._breathe, oldest)
         except FileNotFoundError:
             self._vanished(source.path, source.root)
             return
@@ -205,9 +215,23 @@ class Indexing:
             self.commit()
             self._leave_bulk()
             return False
-        self.read(*found)
+        source, seen = found
+        self.read(source, seen, self._early(source))
         self._breathe()
         return True
+
+    def _early(self, source: Source) -> Optional[Early]:
+        """The source as it is read ahead, or None; then the other process gets more to do."""
+        ahead = self._ahead
+        if ahead is None:
+            return None
+        early: Optional[Early] = None
+        with contextlib.suppress(Lost):
+            early = ahead.take(source.path)
+        for coming, seen in self.due.next(ahead.FILES) if ahead.has_room else ():
+            if coming.path not in ahead and ahead.has_room and self.writer.cursor(coming.path) is None:
+                ahead.ask(coming, seen.size)
+        return early
 
     def reconcile(self) -> None:
         """The bounded recent pass: look at everything, read the newest of every agent, leave the rest for later."""
@@ -292,11 +316,21 @@ class Indexing:
         if not self._bulk:
             self._bulk = True
             self._set_words(_BULK)
+            from relay.indexer.ahead import Ahead  # what only a backfill needs
+
+            self._ahead = Ahead()
 
     def _leave_bulk(self) -> None:
         if self._bulk:
             self._bulk = False
+            self.close()
             self._set_words(_STEADY)
+
+    def close(self) -> None:
+        """End what a backfill has running; may be called twice. The index stays open."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.close()
 
     def _set_words(self, settings: Iterable[Tuple[str, int]]) -> None:
         self.writer.begin()

@@ -17,6 +17,10 @@ class Interrupted(Exception):
     """Raised out of a breath: it is time to end, in the middle of a reading; what is not committed is read again."""
 
 
+class Lost(Exception):
+    """A file could not be read ahead, or not to its end: it is read here."""
+
+
 def store(
     writer: Writer,
     cursor: Cursor,

@@ -370,6 +370,7 @@ class Owner:
         indexing, self._indexing = self._indexing, None
         if indexing is None:
             return
+        indexing.close()
         with contextlib.suppress(IndexFault):
             indexing.writer.rollback()
             if clean:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from relay.index.faults import IndexFault
 from relay.index.writer import Cursor, Writer
 from relay.indexer import appending, changes, whole
 from relay.indexer.changes import Fingerprint
-from relay.indexer.listing import Breath, Interrupted
+from relay.indexer.listing import Breath, Interrupted, Lost
 from relay.transcripts.registry import APPEND, DATABASE
 from relay.transcripts.types import Source, Unreadable
 
+if TYPE_CHECKING:
+    from relay.indexer.ahead import Early
 
-def read(writer: Writer, source: Source, seen: Fingerprint, breathe: Breath, oldest: Optional[int] = None) -> bool:
+
+def read(
+    writer: Writer,
+    source: Source,
+    seen: Fingerprint,
+    breathe: Breath,
+    oldest: Optional[int] = None,
+    early: Optional[Early] = None,
+) -> bool:
     """Read what is new in a source; False when it must be looked at once more when its mtime has settled.
 
     What is written stands in the writer's open transaction; the caller commits. ``breathe`` is called where what was
@@ -24,12 +34,12 @@ def read(writer: Writer, source: Source, seen: Fingerprint, breathe: Breath, old
     cursor = _cursor(writer, source)
     try:
         if kind == APPEND:
-            appending.read(writer, source, cursor, breathe, oldest)
+            appending.read(writer, source, cursor, breathe, oldest, early)
         elif kind == DATABASE:
             whole.read_database(writer, source, cursor, seen, breathe, oldest)
         else:
             whole.read_document(writer, source, cursor, seen, breathe, oldest)
-    except (FileNotFoundError, IndexFault, Interrupted):
+    except (FileNotFoundError, IndexFault, Interrupted, Lost):
         raise
     except OSError as error:
         # A permission that is given later changes no mtime: without an identity the source stays due.

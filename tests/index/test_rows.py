@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.index.rows import ROW_LIMIT, TOOL_LIMIT, compressed, decompressed, rows, storable
+from relay.index.rows import ROW_LIMIT, TOOL_LIMIT, Row, compressed, decompressed, rows, storable
 from relay.transcripts.types import Message
 
 
 def test_a_short_message_is_one_row() -> None:
-    assert [tuple(row) for row in rows(Message(3, "user", "hello", 5))] == [(3, "user", 5, "hello")]
+    assert list(rows(Message(3, "user", "hello", 5))) == [Row(3, "user", 5, "hello")]
 
 
 def test_a_blank_message_is_none() -> None:

@@ -313,9 +313,9 @@ def test_the_newest_are_read_first(box: Box, monkeypatch: pytest.MonkeyPatch) ->
     order = []
     real = indexing.Indexing.read
 
-    def noting(self: indexing.Indexing, source, seen=None) -> None:  # type: ignore[no-untyped-def]
+    def noting(self: indexing.Indexing, source, *more) -> None:  # type: ignore[no-untyped-def]
         order.append(Path(source.path).name)
-        real(self, source, seen)
+        real(self, source, *more)
 
     monkeypatch.setattr(indexing.Indexing, "read", noting)
     for n, age in enumerate((30, 10, 20)):
