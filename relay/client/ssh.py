@@ -56,8 +56,8 @@ def connect(
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     opened: list[Any] = []
     try:
-        deadline = ssh_route.Deadline(timeout)
-        settings = ssh_config.read(target, deadline.left(target))
+        deadline = ssh_route.ConnectDeadline(timeout)
+        settings = ssh_config.read(target, deadline.left_for(target))
         _reach(settings, deadline, interactive, accept_new, opened)
     except BaseException:
         _close_all(opened)
@@ -140,7 +140,7 @@ def _close_all(opened: list[Any]) -> None:
 
 def _reach(
     settings: Settings,
-    deadline: ssh_route.Deadline,
+    deadline: ssh_route.ConnectDeadline,
     interactive: bool,
     accept_new: bool,
     opened: list[Any],
@@ -158,7 +158,7 @@ def _reach(
     elif settings.proxy_jump:
         # The first hop is reached as its own configuration says, every further one through the hop before it.
         hop = _reach(
-            ssh_config.read(settings.proxy_jump[0], deadline.left(settings.target)),
+            ssh_config.read(settings.proxy_jump[0], deadline.left_for(settings.target)),
             deadline,
             interactive,
             accept_new,
@@ -166,7 +166,7 @@ def _reach(
             depth + 1,
         )
         for name in settings.proxy_jump[1:]:
-            further = ssh_config.read(name, deadline.left(settings.target))
+            further = ssh_config.read(name, deadline.left_for(settings.target))
             hop = _enter(
                 further, ssh_route.through(hop, further, deadline), deadline, interactive, accept_new, opened
             )
@@ -177,7 +177,12 @@ def _reach(
 
 
 def _enter(
-    settings: Settings, way: Any, deadline: ssh_route.Deadline, interactive: bool, accept_new: bool, opened: list[Any]
+    settings: Settings,
+    way: Any,
+    deadline: ssh_route.ConnectDeadline,
+    interactive: bool,
+    accept_new: bool,
+    opened: list[Any],
 ) -> Any:
     """Exchange keys over ``way``, check the host's, log in; gives the transport."""
     import paramiko
@@ -190,19 +195,19 @@ def _enter(
         transport = paramiko.Transport(way)
         opened.append(transport)
         _prefer_known(transport, lines)
-        left = deadline.left(settings.target)
+        left = deadline.left_for(settings.target)
         transport.banner_timeout = transport.handshake_timeout = left
         transport.start_client(timeout=left)
     except (paramiko.SSHException, EOFError, OSError) as error:
-        deadline.left(settings.target)
+        deadline.left_for(settings.target)
         raise Busy(
             f"{settings.hostname} port {settings.port} answers, but no SSH connection comes about:"
             f" {str(error) or 'closed'}. Is it an SSH server, and not too busy (MaxStartups)?"
         ) from error
-    deadline.left(settings.target)
+    deadline.left_for(settings.target)
     key = transport.get_remote_server_key()
     _check_key(settings, lines, key.get_name(), key.asbytes(), accept_new)
-    transport.auth_timeout = ssh_auth.PATIENCE if interactive else deadline.left(settings.target)
+    transport.auth_timeout = ssh_auth.PATIENCE if interactive else deadline.left_for(settings.target)
     ssh_auth.log_in(transport, settings, interactive)
     transport.set_keepalive(settings.alive_interval)
     return transport

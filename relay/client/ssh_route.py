@@ -7,28 +7,25 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from typing import Any
 
+from relay.client.deadline import Deadline
 from relay.client.faults import TimedOut, Unreachable
 from relay.client.ssh_config import Settings
 
 
-class Deadline:
-    """A point in time that every step of a connection shares."""
+class ConnectDeadline(Deadline):
+    """The moment by which a connection must stand; every step on the way shares it."""
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self, target: str) -> float:
+    def left_for(self, target: str) -> float:
         """Seconds that remain. Raises TimedOut when none do."""
-        left = self._end - time.monotonic()
+        left = self.left()
         if left <= 0:
             raise TimedOut(f"{target} did not answer in time. Check the network or the VPN, or allow more time.")
         return left
 
 
-def straight(settings: Settings, deadline: Deadline) -> socket.socket:
+def straight(settings: Settings, deadline: ConnectDeadline) -> socket.socket:
     """A TCP connection to whichever address of the host answers first in turn. Raises Unreachable or TimedOut."""
     family = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(settings.address_family, socket.AF_UNSPEC)
     where = f"{settings.hostname} port {settings.port}"
@@ -41,7 +38,7 @@ def straight(settings: Settings, deadline: Deadline) -> socket.socket:
         ) from error
     why = "no address"
     for kind, kind_of_socket, protocol, _, address in addresses:
-        wait = min(deadline.left(settings.target), settings.connect_timeout or float("inf"))
+        wait = min(deadline.left_for(settings.target), settings.connect_timeout or float("inf"))
         connection = socket.socket(kind, kind_of_socket, protocol)
         try:
             connection.settimeout(wait)
@@ -59,7 +56,7 @@ def straight(settings: Settings, deadline: Deadline) -> socket.socket:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         connection.settimeout(None)
         return connection
-    deadline.left(settings.target)
+    deadline.left_for(settings.target)
     raise Unreachable(f"No connection to {where}: {why}. Is the host up, and does sshd listen there?")
 
 
@@ -100,7 +97,7 @@ class ProxySocket:
         self._process.wait()
 
 
-def through(hop: Any, settings: Settings, deadline: Deadline) -> Any:
+def through(hop: Any, settings: Settings, deadline: ConnectDeadline) -> Any:
     """A channel from ``hop`` (a logged-in paramiko Transport) to the host. Raises Unreachable."""
     import paramiko
 
@@ -109,7 +106,7 @@ def through(hop: Any, settings: Settings, deadline: Deadline) -> Any:
             "direct-tcpip",
             (settings.hostname, settings.port),
             ("127.0.0.1", 0),
-            timeout=deadline.left(settings.target),
+            timeout=deadline.left_for(settings.target),
         )
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise Unreachable(

@@ -43,12 +43,12 @@ def pythons() -> list[str]:
     paths += [found for minor in range(9, 15) if (found := shutil.which(f"python3.{minor}"))]
     paths += glob.glob("/usr/bin/python3")
     ask = "import sys, sqlite3; print('%d %d' % sys.version_info[:2]); sys.exit(sys.version_info < (3, 9))"
-    found = {}
+    versions: dict[str, str] = {}
     for path in paths:
         said = subprocess.run([path, "-I", "-c", ask], capture_output=True, text=True, check=False)
         if said.returncode == 0:
-            found.setdefault(said.stdout.strip().replace(" ", "."), path)
-    return list(found.values())
+            versions.setdefault(said.stdout.strip().replace(" ", "."), path)
+    return list(versions.values())
 
 
 def test_the_same_inputs_give_the_same_bytes_in_any_process() -> None:

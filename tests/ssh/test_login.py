@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from relay.client import faults, ssh, ssh_keys
 from tests.support import sshd
+from tests.support.boxes import until
 
 
 def greeting(transport: str) -> bytes:
@@ -27,11 +29,15 @@ def agent(short: Path) -> Iterator[Path]:
     """The socket of an ssh-agent without keys."""
     path = short / "agent"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
-    while not path.exists():
-        assert process.poll() is None
+    assert until(lambda: listens(path))
     yield path
     os.kill(process.pid, signal.SIGTERM)
     process.wait()
+
+
+def listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as attempt:
+        return attempt.connect_ex(str(path)) == 0
 
 
 def add(agent: Path, key: Path) -> None:
