@@ -125,7 +125,7 @@ class Engine:
         shown = order.places[offset : offset + request.limit]
         more = len(order.places) > offset + request.limit
         following = Cursor(wanted.identity, state.incarnation, state.generation, offset + request.limit)
-        page = Page(connection, order.plan.units)
+        page = Page(connection, table, order.plan.units)
         answer: Dict[str, Any] = {
             "kind": "results",
             "hits": [page.hit(place) for place in shown],

@@ -12,13 +12,15 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 from relay.contract.fields import iso
 from relay.search.query import Unit
 from relay.search.ranking import Place
+from relay.search.sessions import SessionTable
 from relay.search.snippet import snippet
 
 
 class Page:
     """Makes hits of places; counts those whose snippet could not be had."""
 
-    def __init__(self, connection: sqlite3.Connection, units: Sequence[Unit]) -> None:
+    def __init__(self, connection: sqlite3.Connection, table: SessionTable, units: Sequence[Unit]) -> None:
+        self._table = table
         self.without_snippet = 0
         self._connection = connection
         self._units = units
@@ -26,7 +28,7 @@ class Page:
 
     def hit(self, place: Place) -> Dict[str, Any]:
         """The hit under full exposure."""
-        entry = place.entry
+        entry = self._table.live[place.session]
         source = self._source(entry.source)
         hit: Dict[str, Any] = {
             "agent": entry.agent,
@@ -36,7 +38,7 @@ class Page:
             "branch": entry.branch,
             "updatedAt": _time(entry.updated_at),
             "messageCount": entry.message_count,
-            "score": round(place.score, 6),
+            "score": round(-place.fall, 6) + 0.0,
             "source": source,
             "evidence": None if place.row is None else self._evidence(place.row),
         }

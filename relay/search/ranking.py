@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Dict, Hashable, Iterable, List, NamedTuple, Tuple
+from typing import Dict, Hashable, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from relay.search.retrieval import Match, Rows
-from relay.search.sessions import Entry, SessionTable
-
-DAY_MS = 86_400_000
-
-#: A session of the index's newest day scores so much more than an ancient one; half of it is lost in HALF_LIFE_DAYS.
-RECENCY, HALF_LIFE_DAYS = 0.05, 30.0
-
-#: Long sessions match by chance more often: for each doubling of their rows the score shrinks by about so much.
-LENGTH_PENALTY = 0.01
+from relay.search.sessions import Age, SessionTable, Standing
 
 #: bm25 here knows no lengths (that would cost four times as much); so many of the best places are put right by their
 #: rows' lengths, in compressed bytes.
@@ -22,11 +13,16 @@ WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 200, 500, 0.3
 
 
 class Place(NamedTuple):
-    """One hit: the session that answers, its best row (None without text), how many forks it stands for."""
+    """One hit; places sort in the order they are answered.
 
-    entry: Entry
-    score: float
-    row: "int | None"
+    ``fall`` is the score, negative; ``age`` breaks ties for good (see ``Standing``); ``session`` is the key of the
+    session that answers, ``row`` its best row (None without text); ``duplicates`` is how many forks it stands for.
+    """
+
+    fall: float
+    age: Age
+    session: int
+    row: Optional[int]
     duplicates: int = 1
 
 
@@ -37,28 +33,36 @@ class Ranking:
         self.places: List[Place] = []
         self._rows = rows
         self._table = table
-        self._seen: set = set()
+        self._seen: Set[Hashable] = set()
 
     def add(self, found: Dict[int, Match], level: int) -> None:
         """Places what one rung found behind what is there; ``level`` is higher for stricter rungs."""
-        groups: Dict[Hashable, Dict[int, Match]] = {}
+        # One conversation mostly has one session: the others are put aside, so that the usual way stays short.
+        best: Dict[Hashable, Tuple[Standing, Match]] = {}
+        more: Dict[Hashable, List[Tuple[Standing, Match]]] = {}
+        standing_of, seen = self._table.standing, self._seen
         for session, match in found.items():
-            answering, key = self._table.place(session)
-            if key in self._seen:
+            standing = standing_of(session)
+            key = standing.conversation
+            if key in seen:
                 continue
-            group = groups.get(key)
-            if group is None:
-                groups[key] = {answering: match}
+            if key in best:
+                more.setdefault(key, [best[key]]).append((standing, match))
             else:
-                group[answering] = max(group.get(answering, match), match)
-        self._seen.update(groups)
-        places = [self._place(group, level) for group in groups.values()]
-        places.sort(key=_by_score)
-        weighed = sorted(self._by_length(places[:WEIGHED], level), key=_by_score)
+                best[key] = standing, match
+        seen.update(best)
+        places = [
+            Place(_fall(one, match[0], level), one.age, one.answers, match[1])
+            for key, (one, match) in best.items()
+            if key not in more
+        ]
+        places.extend(self._forks(forks, level) for forks in more.values())
+        places.sort()
+        weighed = sorted(self._by_length(places[:WEIGHED], level))
         self.places.extend(weighed)
         for place in places[WEIGHED:]:
-            usual = level + (place.score - level) / (1 + LENGTH_SHARE)
-            self.places.append(place._replace(score=min(usual, weighed[-1].score)))
+            usual = -level + (place.fall + level) / (1 + LENGTH_SHARE)
+            self.places.append(place._replace(fall=max(usual, weighed[-1].fall)))
 
     def _by_length(self, places: List[Place], level: int) -> List[Place]:
         """The places with what their rows' lengths make of their scores."""
@@ -66,49 +70,40 @@ class Ranking:
         weighed = []
         for place in places:
             share = lengths.get(place.row or 0, USUAL_LENGTH) / USUAL_LENGTH
-            weighed.append(place._replace(score=level + (place.score - level) / (1 + LENGTH_SHARE * share)))
+            weighed.append(place._replace(fall=-level + (place.fall + level) / (1 + LENGTH_SHARE * share)))
         return weighed
 
-    def _place(self, group: Dict[int, Match], level: int) -> Place:
-        live = self._table.live
-        if len(group) == 1:
-            key, match = next(iter(group.items()))
-            return Place(live[key], self._score(live[key], match, level), match[1])
-        newest = max((live[key] for key in group), key=_age)
-        return Place(newest, self._score(newest, max(group.values()), level), group[newest.id][1], len(group))
+    def _forks(self, found: List[Tuple[Standing, Match]], level: int) -> Place:
+        """The place of several sessions (forks, subagents, two stores) that are one conversation."""
+        answering: Dict[int, Tuple[Standing, Match]] = {}
+        for standing, match in found:
+            known = answering.get(standing.answers)
+            if known is None or known[1] < match:
+                answering[standing.answers] = standing, match
+        newest, match = min(answering.values(), key=lambda one: one[0].age)
+        score = max(match[0] for _, match in answering.values())
+        return Place(_fall(newest, score, level), newest.age, newest.answers, match[1], len(answering))
 
-    def _score(self, entry: Entry, match: Match, level: int) -> float:
-        """Between ``level`` and ``level + 1``."""
-        score = match[0]
-        if entry.updated_at is not None:
-            days = max(0, self._table.newest - entry.updated_at) / DAY_MS
-            score *= 1 + RECENCY * 0.5 ** (days / HALF_LIFE_DAYS)
-        score /= 1 + LENGTH_PENALTY * math.log2(1 + entry.next_row)
-        return level + score / (score + 10)
+
+def _fall(standing: Standing, score: float, level: int) -> float:
+    """The negative of a score between ``level`` and ``level + 1``."""
+    score *= standing.prior
+    return -level - score / (score + 10)
 
 
 def newest_first(places: Iterable[Place]) -> List[Place]:
     """By time, newest first; sessions without one come last."""
-    return sorted(places, key=_by_age)
+    return sorted(places, key=lambda place: place.age)
 
 
 def without_text(table: SessionTable, sessions: Iterable[int]) -> List[Place]:
     """The places of a search by operators alone: every session that passes, newest first, without a score."""
-    groups: Dict[Hashable, Dict[int, Entry]] = {}
+    groups: Dict[Hashable, Dict[int, Age]] = {}
     for session in sessions:
-        answering, key = table.place(session)
-        groups.setdefault(key, {})[answering] = table.live[answering]
-    return newest_first(Place(max(group.values(), key=_age), 0.0, None, len(group)) for group in groups.values())
-
-
-def _by_score(place: Place) -> Tuple[float, bool, int, str, str]:
-    return (-place.score, *_by_age(place))
-
-
-def _by_age(place: Place) -> Tuple[bool, int, str, str]:
-    entry = place.entry
-    return entry.updated_at is None, -(entry.updated_at or 0), entry.agent, entry.session_id
-
-
-def _age(entry: Entry) -> Tuple[int, str, int]:
-    return entry.updated_at or 0, entry.session_id, entry.id
+        standing = table.standing(session)
+        groups.setdefault(standing.conversation, {})[standing.answers] = standing.age
+    places = []
+    for group in groups.values():
+        session, age = min(group.items(), key=lambda item: item[1])
+        places.append(Place(0.0, age, session, None, len(group)))
+    return newest_first(places)

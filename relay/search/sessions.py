@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from typing import AbstractSet, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from relay.search.filters import Filters, folder_test
+
+DAY_MS = 86_400_000
+
+#: A session of the index's newest day scores so much more than an ancient one; half of it is lost in HALF_LIFE_DAYS.
+RECENCY, HALF_LIFE_DAYS = 0.05, 30.0
+
+#: Long sessions match by chance more often: for each doubling of their rows the score shrinks by about so much.
+LENGTH_PENALTY = 0.01
 
 _COLUMNS = (
     "id, source, agent, session_id, title, cwd, branch, updated_at, message_count, resume, parent_id, lineage, rank, "
@@ -30,6 +39,19 @@ class Entry(NamedTuple):
     lineage: Optional[str]
     rank: int
     next_row: int
+
+
+#: Sorts sessions newest first: without a time, its negative, agent, session id.
+Age = Tuple[bool, int, str, str]
+
+
+class Standing(NamedTuple):
+    """The session that answers for a session, its conversation (forks share one), its age, and a factor for scores."""
+
+    answers: int
+    conversation: Hashable
+    age: Age
+    prior: float
 
 
 class State(NamedTuple):
@@ -62,7 +84,7 @@ class SessionTable:
                 self.newest = entry.updated_at
             self._by_name.setdefault((entry.agent, entry.session_id), []).append(entry.id)
         self._allowed: Dict[Filters, AbstractSet[int]] = {}
-        self._places: Dict[int, Tuple[int, Hashable]] = {}
+        self._standings: Dict[int, Standing] = {}
 
     @classmethod
     def load(cls, connection: sqlite3.Connection, state: State) -> "SessionTable":
@@ -104,13 +126,22 @@ class SessionTable:
                 return entry
             entry = self.live[parents[0]]
 
-    def place(self, session: int) -> Tuple[int, Hashable]:
-        """The key of the session that answers for a session, and its conversation."""
-        known = self._places.get(session)
+    def standing(self, session: int) -> Standing:
+        """What a session's matches count for; remembered, since it is asked for every match of every search."""
+        known = self._standings.get(session)
         if known is None:
-            answer = self.answering(self.live[session])
-            known = self._places[session] = (answer.id, (answer.agent, answer.lineage or answer.session_id))
+            entry = self.live[session]
+            answer = self.answering(entry)
+            age = (answer.updated_at is None, -(answer.updated_at or 0), answer.agent, answer.session_id)
+            conversation = answer.agent, answer.lineage or answer.session_id
+            known = self._standings[session] = Standing(answer.id, conversation, age, self._prior(answer))
         return known
+
+    def _prior(self, entry: Entry) -> float:
+        recent = 0.0
+        if entry.updated_at is not None:
+            recent = RECENCY * 0.5 ** ((self.newest - entry.updated_at) / DAY_MS / HALF_LIFE_DAYS)
+        return (1 + recent) / (1 + LENGTH_PENALTY * math.log2(1 + entry.next_row))
 
     def allowed(self, filters: Filters) -> Optional[AbstractSet[int]]:
         """Keys of the sessions whose rows may answer; None when all may."""
@@ -124,7 +155,7 @@ class SessionTable:
             for entry in self.live.values():
                 if agents and entry.agent not in agents:
                     continue
-                answer = self.live[self.place(entry.id)[0]]
+                answer = self.live[self.standing(entry.id).answers]
                 if since is not None and (answer.updated_at is None or answer.updated_at < since):
                     continue
                 if passes(answer.cwd):
