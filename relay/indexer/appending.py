@@ -152,8 +152,12 @@ def _extend(
     """Each slice lands with its cursor, so that a crash costs one slice at most."""
     for piece in fold.slices(now.size):
         session = fold.session()
-        if session is None and piece and fold.done:
-            # What was said stands before the session's head: it is read again when the head is there.
+        if session is None and fold.done and (piece or key is not None):
+            # What was said stands before the session's head: it is read again when the head is there. Or all that was
+            # said is undone: nothing answers any more, and the file is read from its start when it goes on.
+            if key is not None:
+                writer.hide_sessions("id = ?", (key,))
+                cursor = cursor._replace(offset=0, state=None)
             writer.put_cursor(_seen(cursor, fold, now))
             return
         # A slice in the middle is left with no mtime: after a crash the file is due.

@@ -276,3 +276,15 @@ def test_slices_fold_replaced_and_rewound_messages() -> None:
     for event in (a, b, Rewind(1), c, d):
         piece.add(event)
     assert [(row.seq, row.text) for row in piece.rows()] == [(0, "d"), (1, "c")] and piece.rewind == 1
+
+
+def test_a_session_in_which_everything_is_undone_stops_answering(box: Box, tmp_path: Path) -> None:
+    box.say("a.jsonl", "one")
+    box.index()
+    box.write("a.jsonl", {"rewind": 0})
+    box.index()
+    assert box.texts() == []
+    box.is_whole(tmp_path)
+    box.say("a.jsonl", "again")
+    box.index()
+    assert box.texts() == ["again"]
