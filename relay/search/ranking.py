@@ -9,7 +9,7 @@ from relay.search.sessions import Age, SessionTable, Standing
 
 #: bm25 here knows no lengths (that would cost four times as much); so many of the best places are put right by their
 #: rows' lengths, in compressed bytes.
-WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 200, 500, 0.3
+WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 100, 500, 0.3
 
 
 class Place(NamedTuple):
@@ -61,8 +61,8 @@ class Ranking:
         weighed = sorted(self._by_length(places[:WEIGHED], level))
         self.places.extend(weighed)
         for place in places[WEIGHED:]:
-            usual = -level + (place.fall + level) / (1 + LENGTH_SHARE)
-            self.places.append(place._replace(fall=max(usual, weighed[-1].fall)))
+            fall = max(-level + (place.fall + level) / (1 + LENGTH_SHARE), weighed[-1].fall)
+            self.places.append(Place(fall, place.age, place.session, place.row, place.duplicates))
 
     def _by_length(self, places: List[Place], level: int) -> List[Place]:
         """The places with what their rows' lengths make of their scores."""
@@ -70,7 +70,8 @@ class Ranking:
         weighed = []
         for place in places:
             share = lengths.get(place.row or 0, USUAL_LENGTH) / USUAL_LENGTH
-            weighed.append(place._replace(fall=-level + (place.fall + level) / (1 + LENGTH_SHARE * share)))
+            fall = -level + (place.fall + level) / (1 + LENGTH_SHARE * share)
+            weighed.append(Place(fall, place.age, place.session, place.row, place.duplicates))
         return weighed
 
     def _forks(self, found: List[Tuple[Standing, Match]], level: int) -> Place:
