@@ -7,6 +7,7 @@ import os
 import shlex
 import sqlite3
 import zlib
+from functools import lru_cache
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from relay.contract.fields import iso
@@ -85,6 +86,7 @@ class Page:
         return self._degraded
 
 
+@lru_cache(maxsize=64)
 def _codex_home(root: str, store: str) -> Optional[str]:
     """The folder that holds the watched root, by what the registry says lies between them."""
     from relay.transcripts.registry import agents
