@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 
 def environment(home: Path) -> Dict[str, str]:
@@ -29,10 +29,9 @@ def enable(home: Path) -> None:
 
 
 class Agent:
-    """``relay serve`` over pipes; a context manager."""
+    """``relay serve`` (or another ``command``) over pipes; a context manager."""
 
-    def __init__(self, home: Path) -> None:
-        command = [sys.executable, "-m", "relay", "serve"]
+    def __init__(self, home: Path, command: Sequence[str] = (sys.executable, "-m", "relay", "serve")) -> None:
         self.process = subprocess.Popen(
             command, env=environment(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
@@ -90,3 +89,15 @@ class Agent:
     def rss(self) -> int:
         """Resident memory in bytes (Linux)."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def tree_rss(process: int) -> int:
+    """Resident memory in bytes of a process and those it has started (Linux); 0 when it is gone."""
+    try:
+        total = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        for thread in os.listdir(f"/proc/{process}/task"):
+            children = Path(f"/proc/{process}/task/{thread}/children").read_text()
+            total += sum(tree_rss(int(child)) for child in children.split())
+    except OSError:
+        return 0
+    return total
