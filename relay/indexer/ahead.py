@@ -133,15 +133,16 @@ class Ahead:
 
     def take(self, path: str) -> Optional[Early]:
         """The file at ``path`` if it is read ahead; what was asked for before it is given up. Raises Lost."""
-        if path not in self:
-            return None
-        while True:
+        while path in self:
             self._finish()
+            if not self._asked:  # the process has ended meanwhile
+                break
             asked, size = self._asked.popleft()
             self._bytes -= size
             self._in_answer = True
             if asked == path:
                 return Early(self)
+        return None
 
     def _finish(self) -> None:
         """Pass over the rest of the answer before."""
