@@ -208,7 +208,7 @@ def _ordered(connection: sqlite3.Connection, table: SessionTable, wanted: Wanted
         return Order(nothing, without_text(table, table.live if allowed is None else allowed), True)
     rows = Rows(connection, table, allowed, request.scope)
     plan = Planner(rows, Repair(rows, connection), table.rows).plan(query)
-    ranking = Ranking(table, rows)
+    ranking = Ranking(table, rows, query.units[0].joined() if len(query.units) == 1 else None)
     for number, rung in enumerate(plan.rungs):
         ranking.add(rows.best(rung), len(plan.rungs) - 1 - number)
         if request.sort == "relevance" and len(ranking.places) >= needed:

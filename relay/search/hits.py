@@ -6,13 +6,13 @@ import json
 import os
 import shlex
 import sqlite3
-import zlib
 from functools import lru_cache
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from relay.contract.fields import iso
 from relay.search.query import Unit
 from relay.search.ranking import Place
+from relay.search.retrieval import unpacked
 from relay.search.sessions import SessionTable
 from relay.search.snippet import snippet
 
@@ -55,11 +55,11 @@ class Page:
             self.without_snippet += 1
             return None
         role, timestamp, packed = found
-        try:
-            text = zlib.decompress(packed).decode("utf-8", "replace")
-        except zlib.error:
+        texts = unpacked(packed)
+        if not texts:
             self.without_snippet += 1
             return None
+        (text,) = texts
         shown, marked = snippet(text, self._units)
         if not marked:
             self.without_snippet += 1

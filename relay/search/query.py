@@ -42,6 +42,13 @@ class Unit(NamedTuple):
     quoted: bool = False
     alternatives: Tuple[Tuple[str, ...], ...] = ()
 
+    def joined(self) -> "re.Pattern[str] | None":
+        """How the unit stands in a text as one name, when it was typed as one (``aB``, ``a_b``, ``a/b.c``)."""
+        words = self.parts or self.words
+        if self.quoted or len(words) < 2 or any(_unspaced(word) for word in words):
+            return None
+        return re.compile("[^\\w\\s]{0,2}_?".join(map(re.escape, words)), re.IGNORECASE)
+
     def separate(self) -> List["Unit"]:
         """The words of the unit, each on its own; of a script without spaces, its pairs of characters."""
         if len(self.words) < 2:

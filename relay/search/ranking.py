@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Hashable, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from relay.search.retrieval import Match, Rows
@@ -10,6 +11,9 @@ from relay.search.sessions import Age, SessionTable, Standing
 #: bm25 here knows no lengths (that would cost four times as much); so many of the best places are put right by their
 #: rows' lengths, in compressed bytes.
 WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 100, 500, 0.3
+
+#: Of so many of the best places the texts are read to tell a name from the same words apart.
+NAMED = 40
 
 
 class Place(NamedTuple):
@@ -29,8 +33,9 @@ class Place(NamedTuple):
 class Ranking:
     """Collects the rungs of one search; ``places`` holds the whole conversations so far, in order."""
 
-    def __init__(self, table: SessionTable, rows: Rows) -> None:
+    def __init__(self, table: SessionTable, rows: Rows, name: "re.Pattern[str] | None" = None) -> None:
         self.places: List[Place] = []
+        self._name = name
         self._rows = rows
         self._table = table
         self._seen: Set[Hashable] = set()
@@ -67,12 +72,21 @@ class Ranking:
     def _by_length(self, places: List[Place], level: int) -> List[Place]:
         """The places with what their rows' lengths make of their scores."""
         lengths = self._rows.lengths(place.row for place in places if place.row is not None)
+        names = self._with_name(places[:NAMED])
         weighed = []
         for place in places:
             share = lengths.get(place.row or 0, USUAL_LENGTH) / USUAL_LENGTH
-            fall = -level + (place.fall + level) / (1 + LENGTH_SHARE * share)
+            fall = (place.fall + level) / (1 + LENGTH_SHARE * share)
+            fall = -level + (fall if not names or place.row in names else fall / 2)
             weighed.append(Place(fall, place.age, place.session, place.row, place.duplicates))
         return weighed
+
+    def _with_name(self, places: List[Place]) -> Set[int]:
+        """The rows in which what was typed as one name stands as one."""
+        if self._name is None:
+            return set()
+        texts = self._rows.texts(place.row for place in places if place.row is not None)
+        return {row for row, text in texts.items() if self._name.search(text)}
 
     def _forks(self, found: List[Tuple[Standing, Match]], level: int) -> Place:
         """The place of several sessions (forks, subagents, two stores) that are one conversation."""

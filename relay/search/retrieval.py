@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import AbstractSet, Dict, Iterable, Optional, Tuple
+import zlib
+from typing import AbstractSet, Dict, Iterable, List, Optional, Tuple
 
 from relay.search.expressions import scoped
 from relay.search.sessions import SessionTable
@@ -23,6 +24,14 @@ _LISTED = 2000
 
 #: The bm25 score of a session's best row (higher is better) and that row's id.
 Match = Tuple[float, int]
+
+
+def unpacked(packed: bytes) -> List[str]:
+    """The text of a row, or nothing when its bytes are broken."""
+    try:
+        return [zlib.decompress(packed).decode("utf-8", "replace")]
+    except zlib.error:
+        return []
 
 
 class Rows:
@@ -62,6 +71,11 @@ class Rows:
         """How long the rows' texts are, in compressed bytes."""
         found = self._connection.execute(f"SELECT id, length(text) FROM rows WHERE id IN ({','.join(map(str, rows))})")
         return dict(found.fetchall())
+
+    def texts(self, rows: Iterable[int]) -> Dict[int, str]:
+        """The rows' texts; a row that cannot be read is left out."""
+        found = self._connection.execute(f"SELECT id, text FROM rows WHERE id IN ({','.join(map(str, rows))})")
+        return {row: text for row, packed in found.fetchall() for text in unpacked(packed)}
 
     def postings(self, expression: str) -> int:
         """How many rows match, at most COUNTED, visible or not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.search.corpus import Library, add_all, user
+from tests.search.corpus import Library, add_all, tool, user
 
 NAMES = ["resolveTerminalPath()", "TERMINAL_PATH=1", "terminal-path.ts", "src/terminal/path.rs", "a path to a terminal"]
 
@@ -22,6 +22,14 @@ def test_the_whole_identifier_ranks_above_its_parts(library: Library) -> None:
         ["resolveTerminalPath here", "use terminalPath here", "the terminal path here", "unrelated"] + ["x"] * 6,
     )
     assert library.found("terminalPath")[0] == "s2"
+
+
+@pytest.mark.parametrize("query", ["terminalPath", "terminal_path", "terminal::path"])
+def test_a_name_ranks_above_the_same_words_apart(library: Library, query: str) -> None:
+    library.add(user("the terminal path here"))
+    library.add(tool("resolveTerminalPath src/terminal-path.ts std::terminal::path and more output around it"))
+    add_all(library, ["unrelated"] * 8)
+    assert library.found(query) == ["s2", "s1"]
 
 
 @pytest.mark.parametrize(
