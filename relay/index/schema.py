@@ -130,7 +130,7 @@ class Words(FTS5Model):
         database = database
         table_name = "words"
         # words.columns has folded and split the text already, alike on every SQLite: the ascii tokenizer takes each
-        # non-ASCII character as part of a word. Without column sizes bm25 costs a quarter (docs/decisions/search-index.md).
+        # non-ASCII character as part of a word. Without column sizes bm25 costs a quarter (see docs/decisions).
         options = {"content": "", "tokenize": "ascii", "columnsize": 0}
 
 
