@@ -10,7 +10,7 @@ from relay.search.repair import Repair
 from relay.search.retrieval import COUNTED, Rows
 
 #: Postings that one statement may go through; the commonest words of a longer query are left aside.
-RANKED_POSTINGS, MATCHED_POSTINGS = 600_000, 3_000_000
+RANKED_POSTINGS, MATCHED_POSTINGS = 600_000, 2_000_000
 #: Rows of a phrase's rarest word times its words: in so many places its words are laid side by side.
 COMPARED = 800_000
 #: Words of a phrase that are compared at all.
