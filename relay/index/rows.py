@@ -25,8 +25,8 @@ class Row(NamedTuple):
     role: str
     timestamp: Optional[int]
     text: str
-    #: ``relay.index.words.columns`` of the role and the text, where they are known already.
-    words: Optional[Tuple[str, ...]] = None
+    #: What the index keeps of the text and its words, where that is made already (``relay.index.writer.ready``).
+    ready: Optional[Tuple[bytes, Tuple[str, ...]]] = None
 
 
 def rows(message: Message) -> Iterator[Row]:

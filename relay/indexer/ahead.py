@@ -237,7 +237,7 @@ def work() -> None:
     """Answer on standard output what is asked on standard input, file by file, until that ends."""
     import signal
 
-    from relay.index.words import columns
+    from relay.index.writer import ready
     from relay.indexer import changes, priority
     from relay.indexer.appending import Fold
     from relay.transcripts.registry import agents
@@ -258,7 +258,7 @@ def work() -> None:
                     _send(answering, now)
                     for piece in fold.slices(now.size):
                         characters = piece.characters
-                        rows = [row._replace(words=columns(row.role, row.text)) for row in piece.rows()]
+                        rows = [ready(row) for row in piece.rows()]
                         head = fold.session(), fold.unknown, fold.failure(), fold.state()
                         _send(answering, Portion(rows, piece.rewind, characters, fold.offset, fold.done, *head))
                         del rows
