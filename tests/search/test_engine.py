@@ -63,8 +63,8 @@ def test_the_codex_home_is_told(library: Library) -> None:
     from relay.transcripts.registry import agents
 
     store = agents()["codex"].stores[0]
-    library.add(user("race"), agent="codex", root=f"/work/codex/{store.below}", store=store.name)
-    assert library.search("race")["hits"][0]["source"]["codexHome"] == "/work/codex"
+    library.add(user("race"), agent="codex", root=f"/opt/codex/{store.below}", store=store.name)
+    assert library.search("race")["hits"][0]["source"]["codexHome"] == "/opt/codex"
 
 
 def test_forks_fold_into_the_newest(library: Library) -> None:
