@@ -70,6 +70,8 @@ class Indexing:
         self._gentle = gentle
         self._urgent = urgent
         self._bulk = False
+        #: A backfill has left free memory that is not given back yet.
+        self._swollen = False
         self._ahead: Optional[Ahead] = None
         self._began = time.monotonic()
         self._worked_since = time.monotonic()
@@ -306,6 +308,10 @@ class Indexing:
             if upkeep.merge(self.writer):
                 return True
             self._merge_owed = False
+        self.writer.execute("PRAGMA shrink_memory")
+        if self._swollen:
+            self._swollen = False
+            priority.give_back_memory()
         return False
 
     def expire(self) -> None:
@@ -314,7 +320,7 @@ class Indexing:
 
     def _enter_bulk(self) -> None:
         if not self._bulk:
-            self._bulk = True
+            self._bulk = self._swollen = True
             self._set_words(_BULK)
             from relay.indexer.ahead import Ahead  # what only a backfill needs
 

@@ -215,8 +215,6 @@ class Owner:
             if self._tidy and now >= self._next_tidy:
                 self._tidy = indexing.tidy()
                 self._next_tidy = time.monotonic() + TIDY_REST
-                if not self._tidy:
-                    indexing.writer.execute("PRAGMA shrink_memory")
         finally:
             self._busy = False
         now = time.monotonic()

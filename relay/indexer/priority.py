@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -29,6 +30,15 @@ def lower_this_thread() -> None:
             ctypes.CDLL(None).syscall(number, _WHO_PROCESS, thread, _CLASS_BEST_EFFORT << 13 | _LOWEST)
     except (OSError, AttributeError):
         pass  # a politeness, no condition
+
+
+def give_back_memory() -> None:
+    """Have the C library (glibc alone knows how) return to the system what was freed since a backfill."""
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def is_busy() -> bool:
