@@ -241,6 +241,7 @@ def work() -> None:
     from relay.indexer import changes, priority
     from relay.indexer.appending import Fold
     from relay.transcripts.registry import agents
+    from relay.transcripts.regular import opener
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is for the one that asked
     priority.lower_this_thread()
@@ -252,7 +253,7 @@ def work() -> None:
             try:
                 store = next(store for store in known[agent].stores if store.name == name)
                 source = Source(store, home, root, path, default_home)
-                with open(path, "rb", buffering=1 << 18) as file:
+                with open(path, "rb", buffering=1 << 18, opener=opener) as file:
                     now = changes.complete(source, os.fstat(file.fileno()))
                     fold = Fold(source, file, 0, {})
                     _send(answering, now)

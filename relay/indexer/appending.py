@@ -12,6 +12,7 @@ from relay.indexer import changes, listing
 from relay.indexer.changes import Fingerprint
 from relay.indexer.collecting import SLICE, Slice
 from relay.transcripts.jsonl import Lines
+from relay.transcripts.regular import opener
 from relay.transcripts.types import Session, Source, Unreadable
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def read(
     if early is not None and cursor.id is None:
         _put(writer, source, cursor, early.now, early, False, breathe, oldest)
         return
-    with open(source.path, "rb", buffering=1 << 18) as file:
+    with open(source.path, "rb", buffering=1 << 18, opener=opener) as file:
         now = changes.complete(source, os.fstat(file.fileno()))
         state = _unpacked(cursor)
         continued = _is_continued(file, cursor, state, now)

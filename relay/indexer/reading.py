@@ -10,6 +10,7 @@ from relay.indexer import appending, changes, whole
 from relay.indexer.changes import Fingerprint
 from relay.indexer.listing import Breath, Interrupted, Lost
 from relay.transcripts.registry import APPEND, DATABASE
+from relay.transcripts.regular import is_regular
 from relay.transcripts.types import Source, Unreadable
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def read(
     kind = source.store.kind
     cursor = _cursor(writer, source)
     try:
+        if not is_regular(source.path):
+            raise Unreadable("It is no regular file.")
         if kind == APPEND:
             appending.read(writer, source, cursor, breathe, oldest, early)
         elif kind == DATABASE:

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from relay.transcripts import content, resume, titles
 from relay.transcripts.fold import Fold, kind_of, mapping
+from relay.transcripts.regular import opener
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Message, Session
 
 #: Record types that hold nothing to search.
@@ -304,7 +305,7 @@ class ClaudeReader(Fold):
 
     def _described(self) -> str:
         try:
-            with open(self.source.path[: -len(".jsonl")] + ".meta.json", "rb") as file:
+            with open(self.source.path[: -len(".jsonl")] + ".meta.json", "rb", opener=opener) as file:
                 return titles.title(mapping(json.loads(file.read(64 << 10))).get("description"))
         except (OSError, ValueError, RecursionError):
             return ""

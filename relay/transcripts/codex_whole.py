@@ -12,6 +12,7 @@ from relay.transcripts import whole
 from relay.transcripts.codex import CodexReader
 from relay.transcripts.fold import mapping
 from relay.transcripts.jsonl import Lines
+from relay.transcripts.regular import opener
 from relay.transcripts.types import Source, Transcript, Unreadable
 
 #: A document is parsed in one piece; a larger one is refused.
@@ -43,7 +44,7 @@ def read_compressed(source: Source) -> Iterable[Transcript]:
 
 def read_document(source: Source) -> Iterable[Transcript]:
     """A ``rollout-*.json`` of old versions: ``{session: {…}, items: [{role, content, …}]}``. Raises Unreadable."""
-    with open(source.path, "rb") as file:
+    with open(source.path, "rb", opener=opener) as file:
         raw = file.read(_DOCUMENT_CAP + 1)
     if len(raw) > _DOCUMENT_CAP:
         raise Unreadable(f"The document is larger than {_DOCUMENT_CAP >> 20} MiB.")

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, resume, titles, whole
 from relay.transcripts.fold import Fold, kind_of, mapping
+from relay.transcripts.regular import opener
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Session, Source, Transcript
 
 _TRUSTED = re.compile(r"Folder (.+) has been added to trusted folders\.")
@@ -137,7 +138,7 @@ def workspace(source: Source) -> Mapping[str, str]:
     values: Dict[str, str] = {}
     try:
         path = os.path.join(os.path.dirname(source.path), "workspace.yaml")
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", opener=opener) as file:
             for line in file.read(64 << 10).splitlines():
                 key, colon, value = line.partition(":")
                 value = value.strip()

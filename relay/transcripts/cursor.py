@@ -8,6 +8,7 @@ from typing import Any, Iterable, Iterator, List, Mapping, Optional
 
 from relay.transcripts import content, documents, resume, times, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, mapping, text_or_none
+from relay.transcripts.regular import opener
 from relay.transcripts.types import ASSISTANT, TOOL, USER, Event, Session, Source, Transcript, Unreadable
 
 _QUERY = re.compile(r"<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
@@ -148,7 +149,7 @@ def _paragraphs(path: str) -> Iterator[Mapping[str, str]]:
             yield {"role": role, "kind": kind, "text": "".join(lines)}
         lines.clear()
 
-    with open(path, encoding="utf-8-sig", errors="replace", newline=None) as file:
+    with open(path, encoding="utf-8-sig", errors="replace", newline=None, opener=opener) as file:
         before = ""
         for line in file:
             speaker = _SPEAKER.match(line.rstrip("\n"))

@@ -8,6 +8,7 @@ import os
 import re
 from typing import Any, BinaryIO, Dict, Iterator, Tuple
 
+from relay.transcripts.regular import opener
 from relay.transcripts.types import Unreadable
 
 #: Characters one value of a document may have; a longer one makes the document unreadable.
@@ -30,7 +31,7 @@ def members(path: str, *streamed: str) -> Iterator[Tuple[str, Any]]:
     A member named in ``streamed`` that is an array gives one pair for each item instead; so does an array that is
     the whole document, under the name ``""``. Raises Unreadable, OSError.
     """
-    with open(path, "rb") as stream:
+    with open(path, "rb", opener=opener) as stream:
         scanner = _Scanner(stream)
         first = scanner.peek()
         if first == "[":
@@ -56,7 +57,7 @@ def sidecar(path: str) -> Any:
     try:
         if os.stat(path).st_size > SIDECAR_LIMIT:
             return None
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=opener) as stream:
             return json.loads(stream.read().decode("utf-8-sig", "replace"), strict=False)
     except (OSError, ValueError, RecursionError):
         return None

@@ -13,6 +13,7 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tup
 from urllib.parse import quote
 
 from relay.paths import state_folder
+from relay.transcripts.regular import opener
 from relay.transcripts.types import Source, Unreadable
 
 #: Seconds a statement waits for a lock, and an open for a writer to finish.
@@ -358,7 +359,7 @@ def topmost(parents: Dict[str, str], session_id: str) -> Optional[str]:
 
 def _is_hot(journal: str) -> bool:
     """Whether a rollback journal is in use: one that is kept after a commit is empty, or begins with zeros."""
-    with open(journal, "rb") as file:
+    with open(journal, "rb", opener=opener) as file:
         return file.read(1) not in (b"", b"\0")
 
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple,
 
 from relay.transcripts import content, documents, jsonl, resume, times, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, items, mapping, text_or_none
+from relay.transcripts.regular import opener
 from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Session, Source, Transcript, Unreadable
 
 _INJECTED = titles.blocks("session_context", "hook_context")
@@ -150,7 +151,7 @@ def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
     """The messages that the operations in a ``.jsonl`` leave, in order; only their places are held meanwhile."""
     order: Dict[str, _Place] = {}
     head: Dict[str, Any] = {}
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=opener) as file:
         lines = jsonl.Lines(file)
         offset = 0
         for number, record in enumerate(lines):
@@ -243,7 +244,8 @@ def folder_of_project(source: Source, head: Mapping[str, Any]) -> Optional[str]:
     """The project's folder: from its marker, from the register of projects, or the known folder with the right hash."""
     project = os.path.relpath(source.path, source.root).split(os.sep)[0]
     try:
-        with open(os.path.join(source.root, project, ".project_root"), encoding="utf-8") as marker:
+        path = os.path.join(source.root, project, ".project_root")
+        with open(path, encoding="utf-8", opener=opener) as marker:
             path = marker.read(4096).strip()
             if path:
                 return text_or_none(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
+from relay.transcripts.regular import opener
+
 #: A longer line is passed over (and counted), never held.
 LINE_CAP = 64 << 20
 
@@ -230,5 +232,5 @@ def _records(line: bytes) -> Tuple[List[Dict[str, Any]], bool]:
 
 def records(path: str) -> Iterator[Dict[str, Any]]:
     """Every record of the file at ``path``, for readers that read whole. Raises OSError."""
-    with open(path, "rb", buffering=256 << 10) as file:
+    with open(path, "rb", buffering=256 << 10, opener=opener) as file:
         yield from Lines(file)
