@@ -89,7 +89,7 @@ class Ranking:
         return {row for row, text in texts.items() if self._name.search(text)}
 
     def _forks(self, found: List[Tuple[Standing, Match]], level: int) -> Place:
-        """The place of several sessions (forks, subagents, two stores) that are one conversation."""
+        """The place of several sessions (forks, subagents) that are one conversation."""
         answering: Dict[int, Tuple[Standing, Match]] = {}
         for standing, match in found:
             known = answering.get(standing.answers)

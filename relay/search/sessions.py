@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from typing import AbstractSet, Dict, Hashable, List, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Dict, Hashable, NamedTuple, Optional, Tuple
 
 from relay.search.filters import Filters, folder_test
 
@@ -70,19 +70,31 @@ def read_state(connection: sqlite3.Connection) -> State:
 
 
 class SessionTable:
-    """The live sessions at one generation; never changed once made, so that threads can share it."""
+    """The sessions that may answer at one generation; never changed once made, so that threads can share it.
 
-    def __init__(self, state: State, live: Dict[int, Entry]) -> None:
+    Of a session's copies in several sources the best one is here alone: the others may still hold what was undone or
+    deleted since they were written.
+    """
+
+    def __init__(self, state: State, copies: Dict[int, Entry]) -> None:
         self.state = state
-        self.live = live
+        self.live = dict(copies)
         self.rows = 0
         self.newest = 0
-        self._by_name: Dict[Tuple[str, str], List[int]] = {}
-        for entry in live.values():
+        self._copies = copies
+        self._by_name: Dict[Tuple[str, str], int] = {}
+        for entry in copies.values():
+            best = self._by_name.setdefault((entry.agent, entry.session_id), entry.id)
+            if best != entry.id:
+                if _precedence(entry) > _precedence(copies[best]):
+                    self._by_name[entry.agent, entry.session_id] = entry.id
+                    del self.live[best]
+                else:
+                    del self.live[entry.id]
+        for entry in self.live.values():
             self.rows += entry.next_row
             if entry.updated_at is not None and entry.updated_at > self.newest:
                 self.newest = entry.updated_at
-            self._by_name.setdefault((entry.agent, entry.session_id), []).append(entry.id)
         self._allowed: Dict[Filters, AbstractSet[int]] = {}
         self._standings: Dict[int, Standing] = {}
 
@@ -98,33 +110,29 @@ class SessionTable:
             return self
         if state.incarnation != self.state.incarnation or state.generation < self.state.generation:
             return self.load(connection, state)
-        live = dict(self.live)
+        copies = dict(self._copies)
         since = self.state.generation
         changed = connection.execute(f"SELECT live, {_COLUMNS} FROM sessions WHERE changed > ?", (since,)).fetchall()
         for live_now, *row in changed:
             if live_now == 1:
-                live[row[0]] = Entry._make(row)
+                copies[row[0]] = Entry._make(row)
             else:
-                live.pop(row[0], None)
+                copies.pop(row[0], None)
         if state.pruned > since:  # sessions are gone whose last change was never seen here
             there = {row[0] for row in connection.execute("SELECT id FROM sessions WHERE live = 1")}
-            live = {key: entry for key, entry in live.items() if key in there}
-        return SessionTable(state, live)
+            copies = {key: entry for key, entry in copies.items() if key in there}
+        return SessionTable(state, copies)
 
     def answering(self, entry: Entry) -> Entry:
-        """The session a session's rows answer as: the better of two sources, the parent of a subagent."""
+        """The session a session's rows answer as: itself, or the topmost there is of those that started a subagent."""
         seen = set()
-        while True:
-            same = self._by_name[(entry.agent, entry.session_id)]
-            if len(same) > 1:
-                entry = max((self.live[key] for key in same), key=_precedence)
-            if entry.parent_id is None or entry.id in seen:
-                return entry
+        while entry.parent_id is not None and entry.id not in seen:
             seen.add(entry.id)
-            parents = self._by_name.get((entry.agent, entry.parent_id))
-            if not parents:
-                return entry
-            entry = self.live[parents[0]]
+            parent = self._by_name.get((entry.agent, entry.parent_id))
+            if parent is None:
+                break
+            entry = self.live[parent]
+        return entry
 
     def standing(self, session: int) -> Standing:
         """What a session's matches count for; remembered, since it is asked for every match of every search."""

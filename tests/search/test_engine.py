@@ -101,14 +101,22 @@ def test_parents_in_a_circle_end(library: Library) -> None:
     assert library.found("needle")
 
 
-def test_one_session_in_two_stores_is_one(library: Library) -> None:
+def test_one_session_in_two_stores_is_one_and_the_outranked_copy_is_silent(library: Library) -> None:
     library.add(user("race"), id="same", rank=0, title="low", updated_at=START + HOUR)
     library.add(user("race"), id="same", rank=1, title="high", updated_at=START)
-    library.add(user("only here"), id="same", rank=0, title="lowest", updated_at=START)
+    library.add(user("undone since"), id="same", rank=0, title="lowest", updated_at=START)
     (hit,) = library.search("race")["hits"]
     assert hit["title"] == "high" and "duplicateCount" not in hit
-    (hit,) = library.search("only")["hits"]
-    assert hit["title"] == "high" and "[[only]]" in hit["evidence"]["snippet"]
+    assert library.found("undone") == []
+    assert library.found("repo:project") == ["same"]
+
+
+def test_a_copy_answers_once_the_better_one_is_gone(library: Library) -> None:
+    library.add(user("older words"), id="same", rank=0)
+    new = library.add(user("newer words"), id="same", rank=1)
+    assert library.found("older") == [] and library.found("newer") == ["same"]
+    library.hide(new)
+    assert library.found("older") == ["same"] and library.found("newer") == []
 
 
 def test_what_the_person_wrote_ranks_above_tool_output(library: Library) -> None:
