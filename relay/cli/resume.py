@@ -16,6 +16,7 @@ from relay.cli import options, reach, render
 from relay.cli.options import AGENT, EXIT_CODES, NOTHING_FOUND, UNAVAILABLE, USAGE
 from relay.cli.text import line
 from relay.index.faults import IndexUnavailable
+from relay.index.names import given
 from relay.index.opening import database_path, open_for_reading
 from relay.search.hits import resume_command
 
@@ -90,7 +91,7 @@ def _here(session_id: str, agent: str | None, as_json: bool) -> None:
     session = found[0]
     if not session.resume:
         raise reach.HostFault(f"A session of {session.agent} cannot be reopened by a command.", NOTHING_FOUND)
-    if not os.path.exists(session.path):
+    if not os.path.exists(given(session.path)):
         raise reach.HostFault("The session's transcript is not there any more.", NOTHING_FOUND)
     text = resume_command(session.resume, session.cwd)
     if as_json:

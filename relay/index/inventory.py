@@ -8,6 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from relay.index import opening
 from relay.index.faults import IndexUnavailable
+from relay.index.names import given
 
 #: Failures that are listed one by one; more than these are only counted.
 LISTED = 200
@@ -44,7 +45,7 @@ def inventory(path: str) -> Inventory:
 
 def _read(connection: sqlite3.Connection) -> Inventory:
     places = {
-        (agent, store, root): Place(*counts)
+        (agent, store, given(root)): Place(*counts)
         for agent, store, root, *counts in connection.execute(
             "SELECT agent, store, root, count(*), total(size), count(failure),"
             " sum(failure IS NULL AND NOT EXISTS"
@@ -63,5 +64,5 @@ def _read(connection: sqlite3.Connection) -> Inventory:
     for agent, path, reason in connection.execute(
         "SELECT agent, path, failure FROM sources WHERE failure IS NOT NULL ORDER BY agent, path LIMIT ?", (LISTED,)
     ):
-        failures.setdefault(agent, []).append((path, reason))
+        failures.setdefault(agent, []).append((given(path), reason))
     return Inventory(places, sessions, failures)

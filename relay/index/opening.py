@@ -74,7 +74,7 @@ def open_for_reading(path: str) -> sqlite3.Connection:
             break
         try:
             connection = sqlite3.connect(
-                f"file:{quote(path)}?{mode}",
+                f"file:{quote(os.fsencode(path))}?{mode}",
                 uri=True,
                 timeout=BUSY_TIMEOUT,
                 isolation_level=None,

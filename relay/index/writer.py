@@ -7,6 +7,7 @@ import zlib
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from relay.index.faults import translated
+from relay.index.names import held
 from relay.index.opening import OpenIndex
 from relay.index.rows import Row, compressed, decompressed
 from relay.index.schema import ROW_BITS, WORD_COLUMNS
@@ -133,6 +134,8 @@ class Writer:
         """One statement; an error undoes the open transaction. Raises IndexDamaged, IndexUnwritable."""
         try:
             return self._connection.execute(sql, parameters)
+        except UnicodeEncodeError:
+            return self.execute(sql, held(parameters))
         except sqlite3.Error as error:
             self._undo()
             raise translated(error) from error
@@ -141,6 +144,8 @@ class Writer:
         """All rows of one statement; SQLite meets damage only while it steps. Raises IndexDamaged, IndexUnwritable."""
         try:
             return self._connection.execute(sql, parameters).fetchall()
+        except UnicodeEncodeError:
+            return self.fetch(sql, held(parameters))
         except sqlite3.Error as error:
             self._undo()
             raise translated(error) from error

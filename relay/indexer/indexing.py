@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from relay.index import opening, upkeep
+from relay.index.names import given
 from relay.index.writer import Writer
 from relay.indexer import priority, reading, roots
 from relay.indexer.backlog import Due, Events, Folder
 from relay.indexer.changes import Fingerprint, fingerprint
 from relay.indexer.listing import Lost
 from relay.transcripts import registry
-from relay.transcripts.registry import Env
+from relay.transcripts.registry import Env, Root
 from relay.transcripts.types import Source
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Indexing:
         self.reading_since = 0.0
         #: Root path ▶ why it could not be looked at.
         self.problems: Dict[str, str] = {}
+        self._env = env
         self._roots = registry.roots(env)
         self._named = {home for homes in env.extra_homes.values() for home in homes}
         self._events = events
@@ -82,6 +84,11 @@ class Indexing:
 
     # Looking
 
+    def know(self, found: Sequence[Root]) -> None:
+        """Look at these roots, too, from now on; one that is named no longer stays as it is."""
+        known = {(root.path, root.store.agent, root.store.name) for root in self._roots}
+        self._roots += [root for root in found if (root.path, root.store.agent, root.store.name) not in known]
+
     def scan(
         self,
         only: Optional[Set[str]] = None,
@@ -92,6 +99,8 @@ class Indexing:
 
         Answers the roots in which something changed after ``watched_since`` (path ▶ wall clock, ns) without an event.
         """
+        if only is None:
+            self.know(registry.roots(self._env))
         oldest = upkeep.cutoff(self._history_days)
         missed: List[str] = []
         everything = self._known(only)
@@ -133,7 +142,7 @@ class Indexing:
         if only is not None:
             sql += f" WHERE root IN ({', '.join('?' * len(only))})"
         for row in self.writer.fetch(sql, tuple(only or ())):
-            known.setdefault(row[:3], {})[row[3]] = row[4:]
+            known.setdefault((given(row[0]), row[1], row[2]), {})[given(row[3])] = row[4:]
         return known
 
     def _is_missed(self, pair: Tuple[Source, Fingerprint], known: Dict[str, roots.Known], since: int) -> bool:
@@ -207,8 +216,8 @@ class Indexing:
             (folder.root.path, folder.path + "/", folder.path + "0"),
         )
         for (path,) in found:
-            if roots.is_gone(path) and path not in self.reading:
-                self._vanished(path, folder.root.path)
+            if roots.is_gone(given(path)) and given(path) not in self.reading:
+                self._vanished(given(path), folder.root.path)
 
     def read_next(self) -> bool:
         """Read one source that a look found; False when none is due any more and everything is committed."""

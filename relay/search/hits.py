@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from relay.contract.fields import iso
+from relay.index.names import given
 from relay.search.query import Unit
 from relay.search.ranking import Place
 from relay.search.retrieval import unpacked
@@ -70,7 +71,7 @@ class Page:
         found = self._connection.execute(f"SELECT {columns} FROM sources WHERE id = ?", (source,)).fetchone()
         if found is None:
             return {"presence": "unverifiable"}
-        path, root, agent, store = found
+        path, root, agent, store = given(found[0]), given(found[1]), found[2], found[3]
         presence = "unverifiable" if root in self._degraded_roots() else "present"
         answer: Dict[str, Any] = {"presence": presence, "filePath": path}
         if agent == "codex":

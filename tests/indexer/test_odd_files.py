@@ -1,4 +1,4 @@
-"""What may lie among transcripts costs itself alone: pipes, devices, folders and links where a file should be."""
+"""What may lie among transcripts costs itself alone: what is no file, and names that are no text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from relay.contract.requests import SearchRequest
+from relay.index import inventory, names, opening
 from relay.indexer import ahead, indexing, standing
+from relay.indexer.full_pass import run_full_pass
+from relay.search.engine import Engine
 from relay.transcripts import documents
-from tests.indexer.conftest import Box
+from relay.transcripts.registry import Env
+from tests.indexer.conftest import Box, until
 
 
 def test_nothing_but_a_regular_file_is_opened(box: Box) -> None:
@@ -53,3 +58,56 @@ def test_a_pipe_in_place_of_a_transcript_keeps_what_it_said(box: Box) -> None:
     box.index()
     assert box.texts() == ["one"]
     assert box.failure(path) == "It is no regular file."
+
+
+def test_names_that_are_no_text_are_names(box: Box) -> None:
+    """A file name is bytes: one that is no UTF-8 is read, kept, answered with and forgotten as any other."""
+    odd = os.fsdecode(b"caf\xe9")
+    path = box.say(f"{odd}/{odd}.jsonl", "one")
+    box.say("b.jsonl", "two")
+    assert box.index().files_done == 2
+    assert box.index().files_done == 0
+    assert sorted(box.texts()) == ["one", "two"]
+    box.say(f"{odd}/{odd}.jsonl", "three")
+    box.index()
+    assert sorted(box.texts()) == ["one", "three", "two"]
+    engine = Engine(box.path)
+    hits = engine.search(SearchRequest("three"))["hits"]
+    engine.close()
+    assert [hit["source"]["filePath"] for hit in hits] == [str(path)]
+    path.unlink()
+    box.index()
+    assert box.texts() == ["two"]
+
+
+def test_a_running_agent_follows_names_that_are_no_text(box: Box) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    box.current()
+    path = box.say(f"{odd}/{odd}.jsonl", "one")
+    until(lambda: box.texts() == ["one"])
+    path.unlink()
+    until(lambda: box.texts() == [])
+
+
+def test_a_home_and_a_state_folder_that_are_no_text(box: Box) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    box.say("a.jsonl", "one")
+    home, state = box.home.with_name(odd), str(box.home.with_name(odd + "-state"))
+    box.home.rename(home)
+    now = run_full_pass(state, Env(str(home)), None, lambda progress: None)
+    assert now.files_done == 1
+    assert run_full_pass(state, Env(str(home)), None, lambda progress: None).files_done == 0
+    engine = Engine(opening.database_path(state))
+    (hit,) = engine.search(SearchRequest("one"))["hits"]
+    engine.close()
+    assert hit["source"] == {"presence": "present", "filePath": f"{home}/.plain/lines/a.jsonl"}
+    places = inventory.inventory(opening.database_path(state)).places
+    assert ("claude", "lines", f"{home}/.plain/lines") in places
+
+
+def test_a_name_comes_back_from_the_index_as_it_was() -> None:
+    for raw in (b"plain", "füße検".encode(), bytes(range(1, 256)), "\U0010ff41".encode()):
+        name = os.fsdecode(raw)
+        (text,) = names.held((name,))
+        assert text.encode() and names.given(text) == name
+    assert names.held(("\ud800", 5, None)) == ("\ufffd", 5, None)
