@@ -12,6 +12,7 @@ from relay.index import opening, upkeep
 from relay.index.faults import IndexDamaged, IndexFault, IndexForeign, IndexUnavailable, IndexUnwritable, is_damage
 from relay.indexer import channel, standing
 from relay.indexer.backlog import Events
+from relay.indexer.changes import stamp
 from relay.indexer.indexing import Indexing
 from relay.indexer.listing import Interrupted
 from relay.indexer.passes import Passes
@@ -57,6 +58,8 @@ class Owner:
         self._wake = wake
         self._events = Events(wake)
         self._watcher = Watcher(registry.roots(env), self._events)
+        self._lists = registry.lists(env)
+        self._lists_seen = [stamp(path) for path in self._lists]
         self._indexing: Optional[Indexing] = None
         #: The reconcile passes that this and other processes ask for.
         self.passes = Passes(wake)
@@ -280,6 +283,12 @@ class Owner:
             raise IndexDamaged("The index is damaged; it is set aside and rebuilt.")
         if indexing.index.replaced():
             raise _Replaced
+        lists = [stamp(path) for path in self._lists]
+        if lists != self._lists_seen:
+            self._lists_seen = lists
+            roots = registry.roots(self._env)
+            indexing.know(roots)
+            self._watcher.know(roots)
         changed = set(self._watcher.tick())
         for why in set(self._watcher.polled.values()):
             warn(f"some folders are watched by polling: {why}")

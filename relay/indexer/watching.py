@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from relay.indexer.backlog import Events, Folder
 from relay.indexer.roots import file_system
-from relay.transcripts.registry import Root, source_of
+from relay.transcripts.registry import Root, changed_by
 
 #: The kernel holds 16,384 events; when so many come at once, some may have been dropped before they were read.
 BURST, BURST_SECONDS = 8_000, 1.0
@@ -33,8 +33,7 @@ class Watcher:
     def __init__(self, roots: Sequence[Root], events: Events) -> None:
         self._events = events
         self._roots: Dict[str, List[Root]] = {}
-        for root in roots:
-            self._roots.setdefault(root.path, []).append(root)
+        self.know(roots)
         self._observer: Any = None
         self._watches: Dict[str, Tuple[Any, Tuple[int, int]]] = {}
         self._anew: Set[str] = set()
@@ -46,6 +45,13 @@ class Watcher:
         self._flat: Set[str] = set()
         #: Folder ▶ wall clock (ns) since which changes cause events.
         self.since: Dict[str, int] = {}
+
+    def know(self, roots: Sequence[Root]) -> None:
+        """Look after these roots, too; the next ``tick`` watches them."""
+        for root in roots:
+            there = self._roots.get(root.path, [])
+            if all((root.store.agent, root.store.name) != (known.store.agent, known.store.name) for known in there):
+                self._roots[root.path] = [*there, root]
 
     def start(self) -> None:
         """Begin; every folder that exists is watched when this returns."""
@@ -153,7 +159,7 @@ class Watcher:
                 if event.is_directory:
                     self._folder(root, root_path, path)
                     continue
-                source = source_of(root, path) if path.startswith(root_path + os.sep) else None
+                source = changed_by(root, path) if path.startswith(root_path + os.sep) else None
                 if source is not None:
                     self._events.add(source)
 

@@ -13,6 +13,9 @@ from relay.transcripts.opencode import OpenCode, own_title, place, undone_from
 from relay.transcripts.types import Session, Source, Transcript, Unreadable
 from relay.transcripts.whole import transcripts
 
+#: The parts of so many of a session's last messages may still be growing.
+_GROWING = 2
+
 
 def read(source: Source) -> Iterator[Transcript]:
     """The session whose head is at ``source.path``: ``session/<project>/<id>.json`` or ``session/info/<id>.json``."""
@@ -41,15 +44,64 @@ def read(source: Source) -> Iterator[Transcript]:
 
 
 def files(source: Source) -> Sequence[str]:
-    """The files and folders whose change changes the session: its messages, and the folders of their parts."""
+    """The files and folders whose change changes the session: its messages, and the folders of their parts.
+
+    Of the last messages the parts, too: while a reply grows, they are rewritten in place, which no folder shows.
+    """
     messages, parts = _folders(source)
-    found = []
+    found: List[str] = []
     named_alike = _message_folders(messages, source, {})
     for folder in named_alike or _message_folders(messages, source, sidecar_object(source.path)):
-        for name in _names(folder):
-            found.append(os.path.join(folder, name))
-            found.append(os.path.join(parts, name[: -len(".json")]))
+        names = _names(folder)
+        owned = [_part_folder(parts, os.path.basename(folder), name[: -len(".json")]) for name in names]
+        found.extend(os.path.join(folder, name) for name in names)
+        found.extend(owned)
+        for own in owned[-_GROWING:]:
+            found.extend(os.path.join(own, name) for name in _names(own))
     return found
+
+
+def belongs(root: str, relative: str) -> Optional[str]:
+    """The session's file, relative to ``root``, for the path of a message or a part, or of a folder of them."""
+    segments = relative.split("/")
+    if segments[0] == "session":  # where the oldest versions kept them
+        segments = segments[1:]
+    if len(segments) < 2 or segments[0] not in ("message", "part"):
+        return None
+    heads = _heads(root, segments[1])
+    if not heads and segments[0] == "part":
+        session = _session_of_part(root, relative, segments[1])
+        heads = _heads(root, session) if session else []
+    return heads[0] if heads else None
+
+
+def _session_of_part(root: str, relative: str, message: str) -> Optional[str]:
+    if relative.endswith(".json"):
+        named = text_or_none(sidecar_object(os.path.join(root, relative)).get("sessionID"))
+        if named and "/" not in named:
+            return named
+    messages = os.path.join(root, *relative.split("/")[: relative.split("/").index("part")], "message")
+    try:
+        folders = os.listdir(messages)
+    except OSError:
+        return None
+    return next((folder for folder in folders if os.path.exists(f"{messages}/{folder}/{message}.json")), None)
+
+
+def _heads(root: str, session: str) -> List[str]:
+    """Where a session's file is, relative to ``root``: none or one path."""
+    try:
+        projects = sorted(os.listdir(os.path.join(root, "session")))
+    except OSError:
+        return []
+    found = (f"session/{project}/{session}.json" for project in projects)
+    return [relative for relative in found if os.path.exists(os.path.join(root, relative))]
+
+
+def _part_folder(parts: str, session: str, message: str) -> str:
+    """The folder of a message's parts, whether or not it exists."""
+    named = os.path.join(parts, session, message)
+    return named if os.path.isdir(named) else os.path.join(parts, message)
 
 
 def _identity(source: Source, head: Mapping[str, Any]) -> str:
@@ -72,15 +124,8 @@ def _records(source: Source, session_id: str, hidden: Optional[str]) -> Iterator
 def _parts(folder: str, session_id: str, message: str) -> List[Dict[str, Any]]:
     if "/" in message or "/" in session_id:
         return []
-    own = next(
-        (
-            path
-            for path in (os.path.join(folder, message), os.path.join(folder, session_id, message))
-            if os.path.isdir(path)
-        ),
-        None,
-    )
-    if own is not None:
+    own = _part_folder(folder, session_id, message)
+    if os.path.isdir(own):
         paths = [os.path.join(own, name) for name in _names(own)]
     else:
         paths = _loose_parts(folder, _changed(folder)).get(message, [])

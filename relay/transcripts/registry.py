@@ -43,7 +43,9 @@ class Store:
     ``reader`` is ``module:attribute``: an AppendReader class (append), a function from a Source to Transcripts
     (whole), or a DatabaseReader class (database). ``files(source)`` names the further files whose change changes a
     source; ``mark(source)`` gives what stands about it in a file that many sources share: a text that stays the same
-    while that does. Where a session stands in two stores of one agent, the higher ``rank`` answers.
+    while that does. ``belongs(root, relative)`` gives, like ``claim``, the source of a path that changed and whose name
+    alone does not tell it; it may look at the disk. Where a session stands in two stores of one agent, the higher
+    ``rank`` answers.
     """
 
     agent: str
@@ -55,6 +57,7 @@ class Store:
     descend: Callable[[str], bool] = lambda relative: True
     files: Optional[Callable[[Source], Sequence[str]]] = None
     mark: Optional[Callable[[Source], str]] = None
+    belongs: Optional[Callable[[str, str], Optional[str]]] = None
     rank: int = 0
 
     def load(self) -> Any:
@@ -68,12 +71,14 @@ class Agent:
     """One agent: ``name`` on the wire, ``label`` for people, ``homes`` in order of preference (existing or not).
 
     ``homes(env)`` gives ``(folder, is_default)`` pairs; ``is_default`` means the agent finds the folder without help.
+    ``lists(env)`` names the files, if any, in which the agent says where its homes are: they change while it runs.
     """
 
     name: str
     label: str
     homes: Callable[[Env], Sequence[Tuple[str, bool]]]
     stores: Sequence[Store]
+    lists: Optional[Callable[[Env], Sequence[str]]] = None
 
 
 @dataclass(frozen=True)
@@ -108,10 +113,28 @@ def roots(env: Env) -> List[Root]:
     return found
 
 
+def lists(env: Env) -> List[str]:
+    """The files whose change may add to ``roots``, whether or not they exist today."""
+    return [path for agent in agents().values() if agent.lists is not None for path in agent.lists(env)]
+
+
 def source_of(root: Root, path: str) -> Optional[Source]:
     """The source a path below ``root`` belongs to, or None when it is no transcript."""
     relative = os.path.relpath(path, root.path).replace(os.sep, "/")
-    anchor = root.store.claim(relative)
+    return _anchored(root, root.store.claim(relative))
+
+
+def changed_by(root: Root, path: str) -> Optional[Source]:
+    """The source that a change at a path below ``root`` changes, if any; may look at the disk."""
+    relative = os.path.relpath(path, root.path).replace(os.sep, "/")
+    store = root.store
+    anchor = store.claim(relative)
+    if anchor is None and store.belongs is not None:
+        anchor = store.belongs(root.path, relative)
+    return _anchored(root, anchor)
+
+
+def _anchored(root: Root, anchor: Optional[str]) -> Optional[Source]:
     if anchor is None:
         return None
     return Source(root.store, root.home, root.path, os.path.join(root.path, *anchor.split("/")), root.default_home)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from relay.transcripts.document_rows import CURSOR_TRANSCRIPTS, DOCUMENT_AGENTS, GROK_BUILD
 from relay.transcripts.globs import Claim, files_by, homes, store
@@ -28,10 +28,22 @@ def _opencode_homes(env: Env) -> Sequence[Tuple[str, bool]]:
     return found
 
 
+def _opencode_belongs(root: str, relative: str) -> Optional[str]:
+    from relay.transcripts import opencode_tree
+
+    return opencode_tree.belongs(root, relative)
+
+
 def _crush_homes(env: Env) -> Sequence[Tuple[str, bool]]:
     from relay.transcripts import crush_projects
 
     return crush_projects.homes(env)
+
+
+def _crush_lists(env: Env) -> Sequence[str]:
+    from relay.transcripts import crush_projects
+
+    return crush_projects.registries(env.home, env.variables)
 
 
 OPENCODE = Agent(
@@ -48,6 +60,7 @@ OPENCODE = Agent(
             "opencode_tree:read",
             ("session/*/*.json",),
             files=files_by("opencode_tree:files"),
+            belongs=_opencode_belongs,
         ),
     ),
 )
@@ -104,6 +117,7 @@ CRUSH = Agent(
             (*_with_journals("crush.db"), *_with_journals(".crush/crush.db")),
         ),
     ),
+    _crush_lists,
 )
 
 #: A second product under Grok's name and in its home.

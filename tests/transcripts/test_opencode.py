@@ -429,7 +429,10 @@ def test_the_tree_of_files(tmp_path: Path) -> None:
     assert source.store.files is not None
     assert list(source.store.files(source)) == [
         str(storage / name)
-        for name in ("message/ses_1/msg_1.json", "part/msg_1", "message/ses_1/msg_2.json", "part/msg_2")
+        for name in (
+            *("message/ses_1/msg_1.json", "message/ses_1/msg_2.json", "part/msg_1", "part/msg_2"),
+            *("part/msg_1/prt_1.json", "part/msg_2/prt_2.json", "part/msg_2/prt_3.json"),
+        )
     ]
     # The database's copy of a session is the one that answers.
     store(tmp_path)
