@@ -11,6 +11,7 @@ import click
 
 import relay
 from relay.cli.options import HostType
+from relay.cli.program import Program
 
 EXIT_CODES = """\b
 Exit codes, when one host is named (several: the highest one):
@@ -39,7 +40,7 @@ _TIMEOUT = click.option(
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of sentences.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(relay.__version__, prog_name="relay-installer")
 def main() -> None:
     """Put the search agent on the machines you reach by SSH, keep it up to date, and take it away again.

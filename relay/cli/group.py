@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import click
 
 from relay import __version__
+from relay.cli.program import Program
 
 #: Every subcommand: the module it is in, the name it has there, and its line in ``relay --help``.
 COMMANDS: Dict[str, Tuple[str, str, str]] = {
@@ -32,7 +33,7 @@ Examples:
 """
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Program):
     """A group that imports a subcommand's module only when that subcommand runs or is asked for its help."""
 
     def list_commands(self, ctx: click.Context) -> List[str]:

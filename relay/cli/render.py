@@ -51,10 +51,7 @@ def is_live(stream: TextIO) -> bool:
 
 
 def open_stdout() -> Style:
-    """The style of stdout, which from here on writes ``?`` for what its encoding does not have."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    """The style of stdout."""
     return Style.of(sys.stdout)
 
 
