@@ -69,7 +69,7 @@ class _Thread(Blocks):
         return session
 
     def resume(self) -> Optional[str]:
-        return resume.command("amp", "threads", "continue", self.id)
+        return resume.command("amp", "threads", "continue", self.id, env=resume.data_home(self.source, "amp"))
 
 
 def _folder(head: Mapping[str, Any]) -> Optional[str]:

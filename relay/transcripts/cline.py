@@ -143,7 +143,7 @@ def _asked(text: str) -> str:
             return text
         for name in ("question", "response", "text"):
             if isinstance(mapping(value).get(name), str):
-                return str(value[name]).strip()
+                return content.text_of(value[name]).strip()
     return text
 
 

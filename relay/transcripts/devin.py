@@ -59,7 +59,8 @@ class Devin(Fold):
             self.count += 1
 
     def resume(self) -> Optional[str]:
-        return resume.command("devin", "--resume", self.id, env=resume.home_variable(self.source, "DEVIN_HOME"))
+        moved = resume.home_variable(self.source, "DEVIN_HOME") or resume.data_home(self.source, "devin/cli")
+        return resume.command("devin", "--resume", self.id, env=moved)
 
 
 def _role(record: Mapping[str, Any], metadata: Mapping[str, Any]) -> Optional[str]:
@@ -70,7 +71,7 @@ def _role(record: Mapping[str, Any], metadata: Mapping[str, Any]) -> Optional[st
         return USER
     if role == USER and metadata.get("is_user_input") is False:
         return SYSTEM  # said in the person's name
-    if role is None and (metadata or record.get("message")) and "step_id" in record:
+    if role is None and (record.get("message") or (metadata and "step_id" in record)):
         return ASSISTANT
     return role if role in (USER, ASSISTANT, TOOL, SYSTEM) else None
 

@@ -65,9 +65,9 @@ class Fold:
         return Message(self.seq - 1, role, text, at)
 
     def said(self, text: str) -> None:
-        """Takes what a person typed as the title while there is none."""
+        """Takes the words that a person typed as the title while there is none."""
         if not self.prompt:
-            self.prompt = titles.title(text)
+            self.prompt = titles.prompt(text)
             self.prompt_seq = self.seq
 
     def mark(self, identity: Any, timestamp: Any, body: Any) -> None:

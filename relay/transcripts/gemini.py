@@ -66,7 +66,7 @@ class Chat(Fold):
         parts = record.get("content") if record.get("content") is not None else record.get("parts")
         if kind == "user":
             yield from self._user(record, parts, at)
-        elif kind in ("gemini", "model", "assistant"):
+        elif kind in ("gemini", "qwen", "model", "assistant"):
             text = content.text_of(_spoken(parts))
             calls = [call for call in items(record.get("toolCalls")) if isinstance(call, dict)]
             if text.strip():

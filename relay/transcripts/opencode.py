@@ -88,7 +88,11 @@ class OpenCode(Fold):
             self.unknown += 1
 
     def resume(self) -> Optional[str]:
-        return resume.command("opencode", "--session", self.id, env=resume.data_home(self.source, "opencode"))
+        env = resume.data_home(self.source, "opencode")
+        path, found = self.source.path, bool(env) or self.source.default_home
+        if path.endswith(".db") and not (found and os.path.basename(path).startswith("opencode")):
+            env = {"OPENCODE_DB": path}
+        return resume.command("opencode", "--session", self.id, env=env)
 
 
 def own_title(value: object) -> str:
@@ -193,11 +197,11 @@ class OpenCodeDatabase(SqliteReader):
         return next(transcripts(start, lambda: self._records(session_id, hidden), finish), None)
 
     def _records(self, session_id: str, hidden: Optional[str]) -> Iterator[Mapping[str, Any]]:
-        parts: Dict[str, List[Tuple[Any, str, int]]] = {}
+        parts: Dict[str, List[Tuple[int, str, int]]] = {}
         clock, name = self.choose("part", "time_created"), self.choose("part", "id")
         sql = f"SELECT message_id, {clock}, {name}, rowid FROM part WHERE session_id = ?"
         for message, at, part, row in self.database.rows(sql, (session_id,)):
-            parts.setdefault(text(message), []).append((at or 0, text(part), row))
+            parts.setdefault(text(message), []).append((times.millis(at) or 0, text(part), row))
         for message, at, data in self.each(
             "message", "session_id", session_id, self._order(), "id", "time_created", "data"
         ):

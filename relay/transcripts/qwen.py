@@ -98,12 +98,15 @@ class QwenReader(TreeFold):
         spoken = [part for part in _items(parts) if not mapping(part).get("thought")]
         text = content.text_of(spoken)
         calls = [mapping(part)["functionCall"] for part in spoken if mapping(mapping(part).get("functionCall"))]
-        if role == ASSISTANT and not again and (text.strip() or calls) and not _is_sidechain(record):
+        counted = again and self.open["counted"]
+        if role == ASSISTANT and not counted and (text.strip() or calls) and not _is_sidechain(record):
             self.count += 1
+            counted = True
         if text.strip():
             events.extend(self._joined(role, text, at) if again else self._opened(record, role, text, at))
         elif not again:
             self.open = {"uuid": record.get("uuid"), "seq": None, "text": ""}
+        self.open["counted"] = counted
         tools = [content.call_text(call.get("name"), call.get("args")) for call in calls] + _results(parts)
         events.extend(self.message(TOOL, tool, at) for tool in tools if tool)
         return events
@@ -115,6 +118,7 @@ class QwenReader(TreeFold):
     def _opened(self, record: Mapping[str, Any], role: str, text: str, at: Optional[int]) -> Sequence[Event]:
         message = self.message(role, text, at)
         self.open = {"uuid": record.get("uuid"), "seq": message.seq, "text": text if len(text) <= _HELD else None}
+        self.open["counted"] = True
         return (message,)
 
     def _joined(self, role: str, text: str, at: Optional[int]) -> Sequence[Event]:
@@ -128,7 +132,7 @@ class QwenReader(TreeFold):
         return (Message(seq, role, joined, at),)
 
     def resume(self) -> Optional[str]:
-        return resume.command("qwen", "--resume", self.id, env=resume.home_variable(self.source, "QWEN_HOME"))
+        return resume.command("qwen", "--resume", self.id, env=_moved(self.source))
 
 
 class OldChat(gemini.Chat):
@@ -143,6 +147,12 @@ class OldChat(gemini.Chat):
 def read_document(source: Source) -> Iterable[Transcript]:
     """``tmp/<hash>/chats/session-*.json``. Raises Unreadable, OSError."""
     return gemini.read(source, OldChat)
+
+
+def _moved(source: Source) -> Mapping[str, str]:
+    """The variable that moved the sessions: one of the two moves the account's settings with them."""
+    runtime = os.path.normpath(os.path.expanduser(os.environ.get("QWEN_RUNTIME_DIR") or os.curdir))
+    return resume.home_variable(source, "QWEN_RUNTIME_DIR" if runtime == source.home else "QWEN_HOME")
 
 
 def _items(parts: Any) -> List[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import Mapping, Optional
 
@@ -21,7 +20,7 @@ def home_variable(source: Source, name: str) -> Mapping[str, str]:
 
 
 def data_home(source: Source, name: str) -> Mapping[str, str]:
-    """``XDG_DATA_HOME`` for an agent that keeps ``$XDG_DATA_HOME/<name>``; empty when that is ``~/.local/share``."""
-    parent, folder = os.path.split(source.home)
-    usual = source.default_home and parent.endswith("/.local/share")
-    return {} if usual or folder != name else {"XDG_DATA_HOME": parent}
+    """``XDG_DATA_HOME`` for an agent that keeps ``$XDG_DATA_HOME/<name>``; empty for one it looks at anyway."""
+    parent = source.home[: -len(name) - 1]
+    usual = source.default_home and parent.endswith(("/.local/share", "/Library/Application Support"))
+    return {"XDG_DATA_HOME": parent} if source.home == f"{parent}/{name}" and not usual else {}

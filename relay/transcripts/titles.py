@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from typing import Optional, Pattern
 
+from relay.transcripts.content import clean
+
 #: Characters of a title.
 LENGTH = 96
 
 #: Blocks that several agents put before, after or into what a person typed. One that is not closed takes the rest.
 _BLOCKS = re.compile(r"<(system-reminder|codex_internal_context|goal_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+
+#: What ``content.image`` makes of a picture.
+_PICTURE = re.compile(r"\[image [^\s\]]+(?: \d+)?\]")
 
 _BLANK = "\ufeff \t\r\n\f\v"
 
@@ -41,12 +46,18 @@ def visible(text: str, *injected: Pattern[str]) -> str:
 
 
 def title(text: Optional[str]) -> str:
-    """``text`` on one line and at most ``LENGTH`` characters long; empty when there is none."""
+    """``text`` on one line, storable, and at most ``LENGTH`` characters long; empty when there is none."""
     if not isinstance(text, str):
         return ""
     # Only the start can show: a prompt may be megabytes long.
-    line = " ".join(text[: LENGTH * 40].replace("\0", " ").split())
+    line = clean(" ".join(text[: LENGTH * 40].replace("\0", " ").split()))
     return line if len(line) <= LENGTH else line[: LENGTH - 1].rstrip() + "…"
+
+
+def prompt(text: str) -> str:
+    """The title that a prompt makes: ``title`` of its words, which are none when it is a picture alone."""
+    head = text[: LENGTH * 40]
+    return title(_PICTURE.sub(" ", head) if "[image " in head else head)
 
 
 def fallback(label: str, session_id: str) -> str:

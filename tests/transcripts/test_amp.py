@@ -99,7 +99,7 @@ def test_the_data_folder_may_lie_elsewhere(tmp_path: Path) -> None:
     document(tmp_path / "data/amp/threads/T-1.json", {"messages": [said("user", "hello")]})
     (source,) = sources("amp", tmp_path, {"XDG_DATA_HOME": str(tmp_path / "data")})
     ((session, _),) = read(source).values()
-    assert session.resume == "amp threads continue T-1"
+    assert session.resume == f"XDG_DATA_HOME={tmp_path}/data amp threads continue T-1"
 
 
 def test_a_broken_thread(tmp_path: Path) -> None:

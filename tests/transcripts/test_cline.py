@@ -198,3 +198,16 @@ def test_a_broken_task(tmp_path: Path) -> None:
         read(source)
     text(folder / "ui_messages.json", "[]")
     assert read(source) == {}
+
+
+def test_text_that_no_encoding_spells_is_read(tmp_path: Path) -> None:
+    """Half of a pair of escapes, in a message, in the JSON within one, and in the editor's list of tasks."""
+    document(
+        tmp_path / CLINE / "tasks" / TASK / "ui_messages.json",
+        [say("task", "broken \ud83d sign", 0), ask("followup", {"question": "Which \ud83d sign?"}, 1)],
+    )
+    document(tmp_path / CLINE / "state/taskHistory.json", [{"id": TASK, "task": "the \udc00 task"}])
+    (source,) = sources("cline", tmp_path)
+    ((session, messages),) = read(source).values()
+    assert session.title == "the ? task"
+    assert [one.text for one in messages] == ["broken ? sign", "Which ? sign?"]

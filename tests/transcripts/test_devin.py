@@ -238,3 +238,31 @@ def _in_circle(parents: Dict[str, str], node: str) -> bool:
         seen.add(node)
         node = parents[node]
     return node in seen
+
+
+def test_a_step_that_names_nobody_is_the_agent_s(tmp_path: Path) -> None:
+    steps = [
+        {"message": {"content": "count them"}, "metadata": {"is_user_input": True}},
+        {"message": {"text": "Three."}, "metadata": {"created_at": "2026-01-05T10:00:02Z"}},
+        {"metadata": {"created_at": "2026-01-05T10:00:03Z"}},
+    ]
+    write(tmp_path, {"steps": steps})
+    (source,) = sources("devin", tmp_path)
+    ((session, messages),) = read(source).values()
+    assert [(one.role, one.text) for one in messages] == [("user", "count them"), ("assistant", "Three.")]
+    assert session.message_count == 2 and unknown(source) == 1
+
+
+def test_an_own_data_folder_is_named_in_the_command(tmp_path: Path) -> None:
+    for place, platform, variables, named in (
+        ("data/devin/cli", "linux", {"XDG_DATA_HOME": str(tmp_path / "data")}, f"XDG_DATA_HOME={tmp_path}/data "),
+        ("own", "linux", {"DEVIN_HOME": str(tmp_path / "own")}, f"DEVIN_HOME={tmp_path}/own "),
+        ("Library/Application Support/devin/cli", "darwin", {}, ""),
+        (HOME, "linux", {}, ""),
+    ):
+        path = tmp_path / place / "transcripts/a.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"steps": [{"source": "user", "message": "hello"}]}))
+        (source,) = [one for one in sources("devin", tmp_path, variables, platform) if one.path == str(path)]
+        ((session, _),) = read(source).values()
+        assert session.resume == f"{named}devin --resume a"

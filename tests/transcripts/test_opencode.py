@@ -479,3 +479,35 @@ def test_a_broken_tree(tmp_path: Path) -> None:
     tree(tmp_path, {"session/p1/ses_1.json": "{"})
     with pytest.raises(Unreadable):
         read(source)
+
+
+def test_a_database_named_by_its_variable_is_named_in_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "work dir/opencode/mine.db"
+    database(
+        path,
+        SCHEMA,
+        ("session", [session("ses_1")]),
+        ("message", [message("msg_1", "ses_1", T, role="user")]),
+        ("part", [part("prt_1", "msg_1", "ses_1", T, type="text", text="hello")]),
+    )
+    (source,) = sources("opencode", tmp_path, {"OPENCODE_DB": str(path)})
+    ((head, _),) = read(source).values()
+    assert head.resume == f"OPENCODE_DB='{path}' opencode --session ses_1"
+
+
+def test_a_time_of_another_type_does_not_spoil_the_order(tmp_path: Path) -> None:
+    store(
+        tmp_path,
+        ("session", [session("ses_1")]),
+        ("message", [message("msg_1", "ses_1", T, role="user")]),
+        (
+            "part",
+            [
+                part("prt_1", "msg_1", "ses_1", b"\xff\x00", type="text", text="first"),
+                part("prt_2", "msg_1", "ses_1", T, type="text", text="second"),
+            ],
+        ),
+    )
+    (source,) = sources("opencode", tmp_path)
+    ((_, messages),) = read(source).values()
+    assert [one.text for one in messages] == ["first", "second"]

@@ -184,3 +184,36 @@ def test_a_broken_file_gives_what_can_be_read(tmp_path: Path) -> None:
     ((session, messages),) = read(source).values()
     assert [message.text for message in messages] == ["glued", "together", "alone"]
     assert (session.title, session.message_count, unknown(source)) == ("glued", 3, 2)
+
+
+def test_a_reply_whose_first_line_is_a_thought_counts_once(tmp_path: Path) -> None:
+    call = {"functionCall": {"name": "ls", "args": {}}}
+    session, messages = one(
+        tmp_path,
+        record("q1", None, "user", said("hello")),
+        record("q2", "q1", "assistant", said("hm", thought=True)),
+        record("q2", "q1", "assistant", said("Hi.")),
+        record("q2", "q1", "assistant", call),
+        record("q3", "q2", "assistant", call),
+        record("q3", "q2", "assistant", said("Bye.")),
+    )
+    assert session.message_count == 3
+    assert [one.text for one in messages] == ["hello", "Hi.", "ls", "ls", "Bye."]
+
+
+def test_the_variable_that_moved_the_sessions_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines(tmp_path / "moved/projects/-w-app/chats" / f"{SID}.jsonl", record("q1", None, "user", said("hello")))
+    for name in ("QWEN_HOME", "QWEN_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "moved"))
+        (source,) = sources("qwen", tmp_path, {name: str(tmp_path / "moved")})
+        ((session, _),) = read(source).values()
+        assert session.resume == f"{name}={tmp_path}/moved qwen --resume {SID}"
+
+
+def test_an_old_document_s_replies_may_bear_the_program_s_own_name(tmp_path: Path) -> None:
+    turns = [{"id": "1", "type": "user", "content": "hello"}, {"id": "2", "type": "qwen", "content": "Hi."}]
+    document(tmp_path / ".qwen/tmp/ab/chats/session-1.json", {"sessionId": "s1", "messages": turns})
+    (source,) = sources("qwen", tmp_path)
+    ((_, messages),) = read(source).values()
+    assert [(one.role, one.text) for one in messages] == [("user", "hello"), ("assistant", "Hi.")]
+    assert unknown(source) == 0

@@ -250,3 +250,16 @@ def test_the_time_of_a_file(tmp_path: Path) -> None:
     os.utime(tmp_path / "a", (T / 1000, T / 1000))
     assert times.modified(str(tmp_path / "a")) == T
     assert times.modified(str(tmp_path / "b")) is None
+
+
+@pytest.mark.parametrize(
+    "typed, title",
+    [
+        ("fix it\n[image image/png 2058]", "fix it"),
+        ("[image image/png 2058]", ""),
+        ("[image image] see there", "see there"),
+        ("draw an [image of a cat]", "draw an [image of a cat]"),
+    ],
+)
+def test_a_picture_is_no_title(typed: str, title: str) -> None:
+    assert titles.prompt(typed) == title
