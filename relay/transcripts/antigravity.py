@@ -14,6 +14,8 @@ from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Source
 _REQUEST = re.compile(r"<USER_REQUEST>(.*?)(?:</USER_REQUEST>|\Z)", re.DOTALL)
 _INJECTED = titles.blocks("USER_SETTINGS_CHANGE", "ADDITIONAL_METADATA", "USER_INFORMATION", "SYSTEM_MESSAGE")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+#: Folders that every conversation has.
+_SHARED = ("brain", "conversations", ".system_generated", "logs")
 _SILENT = ("CONVERSATION_HISTORY", "CHECKPOINT", "SYSTEM_MESSAGE", "EPHEMERAL_MESSAGE")
 _SOURCES = ("MODEL", "SYSTEM", "USER_EXPLICIT", "USER_IMPLICIT", "USER")
 
@@ -34,8 +36,11 @@ class _Conversation(Fold):
 
     def begin(self) -> None:
         below = os.path.relpath(self.source.path, self.source.root).split(os.sep)
-        named = [part for part in below[:-1] if _UUID.match(part)]
-        self.id = named[-1] if named else os.path.splitext(below[-1])[0]
+        stem = os.path.splitext(below[-1])[0]
+        # A log is called like every other one: what tells it from them is the folder of its conversation.
+        folders = [part for part in below[1:-1] if part not in _SHARED]
+        named = [part for part in folders if _UUID.match(part)] or (folders if stem.startswith("transcript") else [])
+        self.id = named[-1] if named else stem
 
     def user(self, text: str, at: Optional[int]) -> Iterator[Event]:
         asked = [inner.strip() for inner in _REQUEST.findall(text)]

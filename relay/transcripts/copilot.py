@@ -15,6 +15,8 @@ _TRUSTED = re.compile(r"Folder (.+) has been added to trusted folders\.")
 #: Families of events that hold nothing to search.
 _SILENT = ("session.", "assistant.", "tool.", "hook.", "system.", "subagent.", "abort", "skill.", "permission.")
 _CALLS = 100
+#: Where the oldest documents keep the turns, the first that is there having all of them.
+TOLD = ("history", "timeline", "chatMessages")
 
 
 class CopilotReader(Fold):
@@ -34,7 +36,8 @@ class CopilotReader(Fold):
         at = self.saw(record.get("timestamp"))
         data = record.get("data")
         if not isinstance(data, dict):
-            return self._flat(record, at)
+            turns = next((told for told in map(record.get, TOLD) if told and isinstance(told, list)), None)
+            return self._flat(record, at) if turns is None else self._document(record, turns)
         if kind == "user.message":
             source = data.get("source")
             if isinstance(source, str) and source.startswith("skill-"):
@@ -79,6 +82,13 @@ class CopilotReader(Fold):
         if kind not in ("info", "error", "system", "", "tool_call_requested"):
             self.unknown += 1
         return ()
+
+    def _document(self, record: Mapping[str, Any], turns: List[Any]) -> Iterable[Event]:
+        """A whole session of the oldest kind on one line."""
+        self._place(record)
+        self.saw(record.get("startTime"))
+        for turn in filter(None, map(mapping, turns)):
+            yield from self._flat(turn, self.saw(turn.get("timestamp")))
 
     def _place(self, context: Mapping[str, Any]) -> None:
         for name in ("cwd", "workspacePath", "gitRoot"):
@@ -153,14 +163,13 @@ def workspace(source: Source) -> Mapping[str, str]:
 def read_document(source: Source) -> Iterable[Transcript]:
     """An old session that is one JSON document of turns. Raises Unreadable, OSError."""
 
-    told = ("history", "timeline", "chatMessages")
     # The same turns may stand there as the model and as the screen had them: one list is enough.
-    held = {name for name, _ in documents.members(source.path, *told)}
-    turns = next((name for name in told if name in held), "")
+    held = {name for name, _ in documents.members(source.path, *TOLD)}
+    turns = next((name for name in TOLD if name in held), "")
 
     def records() -> Iterator[Mapping[str, Any]]:
         head: Dict[str, Any] = {"type": "info"}
-        for name, value in documents.members(source.path, *told):
+        for name, value in documents.members(source.path, *TOLD):
             if name == turns and isinstance(value, dict):
                 yield value
             elif name in ("workspacePath", "cwd"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from relay.transcripts import content, documents, resume, times, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, mapping, text_or_none
@@ -187,7 +187,8 @@ def _is_main(path: str) -> bool:
 
 def describe(source: Source, session: Session) -> None:
     """Title, folder and times from ``chats/<md5 of the folder>/<id>/meta.json``; else what the paths tell."""
-    meta = _meta(os.path.join(source.home, "chats"), session.session_id)
+    found = _meta(source, session.session_id)
+    meta = documents.sidecar_object(found) if found else {}
     session.title = titles.title(text_or_none(meta.get("title"))) or session.title
     session.cwd = text_or_none(meta.get("cwd")) or session.cwd
     if session.created_at is None:
@@ -198,16 +199,20 @@ def describe(source: Source, session: Session) -> None:
         session.cwd = text_or_none(folder_of_slug(slug))
 
 
-def _meta(chats: str, session_id: str) -> Mapping[str, Any]:
+def files(source: Source) -> Sequence[str]:
+    """The ``meta.json`` of the transcript's chat, for ``Store.files``; none while there is none."""
+    found = _meta(source, os.path.splitext(os.path.basename(source.path))[0])
+    return [found] if found else []
+
+
+def _meta(source: Source, session_id: str) -> Optional[str]:
+    chats = os.path.join(source.home, "chats")
     try:
         names = sorted(os.listdir(chats))
     except OSError:
-        return {}
-    for name in names:
-        path = os.path.join(chats, name, session_id, "meta.json")
-        if os.path.exists(path):
-            return documents.sidecar_object(path)
-    return {}
+        return None
+    paths = (os.path.join(chats, name, session_id, "meta.json") for name in names)
+    return next((path for path in paths if os.path.exists(path)), None)
 
 
 def folder_of_slug(slug: str, top: str = "/") -> Optional[str]:

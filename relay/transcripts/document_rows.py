@@ -188,6 +188,7 @@ CURSOR_TRANSCRIPTS: Sequence[Store] = (
             "*/agent-transcripts/*/*.jsonl",
             "*/agent-transcripts/*/subagents/*.jsonl",
         ),
+        files=files_by("cursor:files"),
         rank=2,
     ),
     store(
@@ -197,6 +198,7 @@ CURSOR_TRANSCRIPTS: Sequence[Store] = (
         "projects",
         "cursor:read_text",
         ("*/agent-transcripts/*.txt", "*/agent-transcripts/*/*.txt"),
+        files=files_by("cursor:files"),
         rank=1,
     ),
 )

@@ -133,3 +133,12 @@ def test_a_document_without_a_conversation_is_unreadable(tmp_path: Path) -> None
     (source,) = sources("antigravity", tmp_path)
     with pytest.raises(Unreadable, match="holds no conversation"):
         read(source)
+
+
+def test_a_conversation_without_a_uuid_is_called_after_its_folder(tmp_path: Path) -> None:
+    for name in ("garden", "kitchen"):
+        path = tmp_path / f".gemini/antigravity-cli/brain/{name}/.system_generated/logs/transcript.jsonl"
+        lines(path, step(0, "USER_INPUT", f"about the {name}", "USER_EXPLICIT"))
+    lines(tmp_path / ".gemini/antigravity/conversations/cellar.jsonl", step(0, "USER_INPUT", "down", "USER_EXPLICIT"))
+    found = [(key, head.title) for one in sources("antigravity", tmp_path) for key, (head, _) in read(one).items()]
+    assert sorted(found) == [("cellar", "down"), ("garden", "about the garden"), ("kitchen", "about the kitchen")]

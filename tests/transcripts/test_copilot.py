@@ -168,3 +168,15 @@ def test_a_session_that_was_only_opened_is_none(tmp_path: Path) -> None:
     lines(tmp_path / FOLDER / "events.jsonl", START, event("session.shutdown", 1))
     (source,) = sources("copilot", tmp_path)
     assert read(source) == {}
+
+
+def test_an_old_document_on_one_line_of_a_log(tmp_path: Path) -> None:
+    document = {
+        "timeline": [],
+        "history": [{"role": "human", "content": "count them"}, {"role": "assistant", "content": "Three."}, 5],
+        "workspacePath": "/w/app",
+        "startTime": "2026-03-01T08:00:00Z",
+    }
+    session, messages = one(tmp_path, document, file=f".copilot/session-state/{SID}.jsonl")
+    assert (session.title, session.cwd, session.created_at, session.message_count) == ("count them", "/w/app", T, 2)
+    assert [(one.role, one.text) for one in messages] == [("user", "count them"), ("assistant", "Three.")]

@@ -65,3 +65,16 @@ def test_a_document_that_is_torn_keeps_what_was_read(tmp_path: Path) -> None:
     assert index(tmp_path) == expected
     document(path, {"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]})
     assert index(tmp_path) == [("amp", "T-1", "hello", 2, 2)]
+
+
+def test_a_chat_named_after_its_transcript_was_read(tmp_path: Path) -> None:
+    chat = "ff000000-1111-4222-8333-000000000001"
+    lines(
+        tmp_path / f".cursor/projects/w/agent-transcripts/{chat}.jsonl",
+        {"role": "user", "message": {"content": "<user_query>hello</user_query>"}},
+    )
+    assert index(tmp_path) == [("cursor", chat, "hello", 1, 1)]
+    document(tmp_path / f".cursor/chats/0123/{chat}/meta.json", {"title": "Greeting"})
+    assert index(tmp_path) == [("cursor", chat, "Greeting", 1, 1)]
+    document(tmp_path / f".cursor/chats/0123/{chat}/meta.json", {"title": "Greetings"})
+    assert index(tmp_path) == [("cursor", chat, "Greetings", 1, 1)]
