@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +15,7 @@ from relay.diagnostics import describe
 
 if TYPE_CHECKING:
     from relay.client.fanout import Askable
+    from relay.client.faults import ClientFault
 
 
 class HostFault(click.ClickException):
@@ -26,19 +27,18 @@ class HostFault(click.ClickException):
 
 
 @contextlib.contextmanager
-def faults(otherwise: int = NO_ANSWER, *kinds: type[Exception]) -> Iterator[None]:
+def faults(codes: Mapping[type[ClientFault], int] | None = None) -> Iterator[None]:
     """Turns a client's fault inside the block into one for the person at the terminal.
 
-    Faults of ``kinds`` end with the exit code ``otherwise``.
+    ``codes`` are the exit codes of kinds of faults that do not mean that the host gave no answer.
     """
     from relay.client.faults import ClientFault, HostsFileBroken, UnknownHost
 
     try:
         yield
     except ClientFault as fault:
-        code = USAGE if isinstance(fault, (UnknownHost, HostsFileBroken)) else NO_ANSWER
-        if isinstance(fault, kinds):
-            code = otherwise
+        known = {UnknownHost: USAGE, HostsFileBroken: USAGE, **(codes or {})}
+        code = next((code for kind, code in known.items() if isinstance(fault, kind)), NO_ANSWER)
         raise HostFault(str(fault), code) from fault
 
 

@@ -106,7 +106,7 @@ def _there(session_id: str, agent: str | None, host: str, timeout: float, as_jso
     reach.need_client()
     from relay.client import hosts_file, resume
 
-    with reach.faults(NOTHING_FOUND, resume.NoSuchSession):
+    with reach.faults({resume.NoSuchSession: NOTHING_FOUND, resume.SearchOff: UNAVAILABLE}):
         configured = hosts_file.find(paths.config_folder(), host)
         answer = resume.ask(configured, agent, session_id, timeout, interactive=True)
     if as_json:

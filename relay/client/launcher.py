@@ -10,25 +10,41 @@ FOLDER = ".local/share/session-relay"
 LAUNCHER = f"~/{FOLDER}/relay"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+:,./=-]*\Z")
-#: No login shell gives these a meaning inside single quotes, but for csh and ``!``, fish and ``\\``.
-_QUOTABLE = re.compile(r"[^'\\!\x00-\x1f\x7f]*\Z")
+#: csh gives ``!`` a meaning inside single quotes, fish the backslash; nushell joins no quoted pieces to a word.
+_QUOTABLE = re.compile(r"[^'\\!]*\Z")
+_AS_IT_IS = re.compile(rb"[A-Za-z0-9 _@+:,./=&|;-]")
 
 
 def remote_command(*arguments: str) -> str:
     """The command line that runs the agent on a box, for the login shell there.
 
     The launcher is read by ``/bin/sh`` and not executed itself, so that a home mounted ``noexec`` serves as well.
-    Raises ValueError for an argument that cannot be written the same way for every login shell.
     """
-    return " ".join(["/bin/sh", LAUNCHER, *map(quoted, arguments)])
+    return command_line("/bin/sh", *arguments, before=LAUNCHER)
 
 
-def quoted(argument: str) -> str:
-    """One argument as every login shell reads it back. Raises ValueError when there is no such writing."""
+def command_line(program: str, *arguments: str, before: str = "") -> str:
+    """The line that runs ``program`` with ``arguments``, printable and read the same by every login shell.
+
+    ``before`` is put between the two as it stands. Raises ValueError for a zero byte, which no argument can hold.
+    """
+    first = [program, before] if before else [program]
+    if all(map(_one_word, arguments)):
+        return " ".join([*first, *(word if _PLAIN.match(word) else f"'{word}'" for word in arguments)])
+    # One quoted word with nothing in it that any of them reads in its own way; /bin/sh makes the arguments of it.
+    return f"/bin/sh -c 'exec {' '.join([*first, *map(_spelled_out, arguments)])}'"
+
+
+def _one_word(argument: str) -> bool:
+    return argument.isprintable() and bool(_QUOTABLE.match(argument))
+
+
+def _spelled_out(argument: str) -> str:
+    """An argument in the words of ``/bin/sh``, without a single quote."""
     if _PLAIN.match(argument):
         return argument
-    if not _QUOTABLE.match(argument):
-        raise ValueError(
-            "a quote, a backslash, an exclamation mark or a line break cannot be passed to every login shell"
-        )
-    return f"'{argument}'"
+    if "\0" in argument:
+        raise ValueError("a zero byte cannot be passed to a command")
+    letters = (bytes((byte,)) for byte in argument.encode("utf-8", "surrogateescape"))
+    text = "".join(byte.decode() if _AS_IT_IS.match(byte) else f"\\0{byte[0]:03o}" for byte in letters)
+    return f'"$(printf %b "{text}")"'

@@ -27,6 +27,10 @@ class NoSuchSession(ClientFault):
     """The host has no such session, or one that cannot be reopened."""
 
 
+class SearchOff(ClientFault):
+    """Search is off on the host, or its index is not ready."""
+
+
 class Resume(NamedTuple):
     """``command`` reopens the session on its host; ``line`` does so from here (the same for a runtime: inside it)."""
 
@@ -73,13 +77,11 @@ def _answer(host: Host, completed: Completed) -> dict[str, Any]:
     name = host.id.label
     answer = next(filter(None, map(_read, reversed(completed.stdout.splitlines()))), None)
     if completed.code == 0 and answer:
-        if not answer["command"].isprintable():
-            raise ProtocolFault(f"{name} gave a command with control characters in it, which is not shown.")
         return answer
     if completed.code == _NOT_FOUND:
         raise NoSuchSession(f"{name} has no such session, or none that can be reopened from a command line.")
     if completed.code == _OFF:
-        raise ClientFault(f"Search is off on {name}, or its index is not ready: see `relay status --host {name}`.")
+        raise SearchOff(f"Search is off on {name}, or its index is not ready: see `relay status --host {name}`.")
     if is_missing(completed.code, completed.stderr):
         raise AgentMissing(f"There is no agent on {name} that could say. Install it: `relay-installer install {name}`.")
     if completed.code == 2:
@@ -99,7 +101,15 @@ def _read(line: bytes) -> dict[str, Any] | None:
 
 def _line(host: Host, command: str, shell: str) -> str:
     if host.id.kind != SSH:
+        if not command.isprintable():
+            raise ProtocolFault(f"{host.id.label} gave a command with control characters in it, which is not shown.")
         return command
     name = os.path.basename(shell)
     words = [name, "-lic", command] if name in _INTERACTIVE_SHELLS else ["/bin/sh", "-lc", command]
-    return shlex.join(["ssh", "-t", ssh_config.destination(host.id.name), f"exec {shlex.join(words)}"])
+    if name == "fish" and "\\" in command:  # the command is written for sh, and fish reads a quoted backslash otherwise
+        words = [name, "-lic", "exec /bin/sh -c $argv", command]
+    try:
+        remote = launcher.command_line(*words)
+    except ValueError as error:
+        raise ProtocolFault(f"{host.id.label} gave a command that cannot be written as a line: {error}.") from error
+    return shlex.join(["ssh", "-t", ssh_config.destination(host.id.name), f"exec {remote}"])

@@ -66,26 +66,48 @@ def test_a_runtime_that_cannot_be_asked():
         ask(Host(parse("runtime:pod"), command="kubectl exec pod -- relay serve"))
 
 
-def test_an_id_that_no_shell_passes_on_is_no_id():
+def test_an_id_that_cannot_be_passed_on_is_no_id():
     with pytest.raises(resume.NoSuchSession):
-        ask(Host(parse("ssh:box")), "it's\\here")
+        ask(Host(parse("ssh:box")), "nul\0here")
 
 
-SHELLS = ["bash", "zsh", "fish", "dash", "tcsh"]
+FOLDERS = [
+    "plain",
+    'it\'s a $HOME "folder"',
+    "ünï cödé",
+    "'; touch harm; '",
+    "$(touch harm)",
+    "`touch harm`",
+    "\\'\\; touch harm #",
+    "\\",
+    "a!b!!c^x^y",
+    "line\nbreak",
+    "\x1b[31mred\x9b",
+    "%s %b %d",
+]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "dash", "tcsh", "nu"])
 def test_the_line_survives_every_login_shell(shell, tmp_path):
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")
-    folder = tmp_path / 'it\'s a $HOME "folder"'
-    folder.mkdir()
-    command = f"cd {shlex.quote(str(folder))} && printf '%s\\n' \"$PWD\" '[a] $b'"
-    ssh, tty, box, remote = shlex.split(resume._line(Host(parse("ssh:me@box:22")), command, program))
-    assert (ssh, tty, box) == ("ssh", "-t", "ssh://me@box:22")
-    # sshd hands the line to the login shell like this
-    result = subprocess.run(
-        [program, "-c", remote], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
-    )
-    assert result.stdout.splitlines()[-2:] == [str(folder), "[a] $b"], result.stderr
+    for name in FOLDERS:
+        folder = tmp_path / name
+        folder.mkdir()
+        command = f"cd {shlex.quote(str(folder))} && printf '[%s]' \"$PWD\" '[a] $b'"
+        line = resume._line(Host(parse("ssh:me@box:22")), command, program)
+        assert line.isprintable()
+        ssh, tty, box, remote = shlex.split(line)
+        assert (ssh, tty, box) == ("ssh", "-t", "ssh://me@box:22")
+        # sshd hands the line to the login shell like this
+        result = subprocess.run(
+            [program, "-c", remote], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=tmp_path
+        )
+        assert result.stdout.decode().endswith(f"[{folder}][[a] $b]"), (name, result)
+    assert not list(tmp_path.rglob("harm")), "a folder's name was run as a command"
+
+
+def test_a_plain_command_stays_one_to_read():
+    line = resume._line(Host(parse("ssh:box")), "cd /src && claude --resume s1", "/bin/zsh")
+    assert shlex.split(line)[3] == "exec zsh -lic 'cd /src && claude --resume s1'"
