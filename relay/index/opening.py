@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import uuid
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 from urllib.parse import quote
 
 from relay.index.faults import (
@@ -60,14 +61,24 @@ def file_identity(path: str) -> Optional[Tuple[int, int]]:
     return status.st_dev, status.st_ino
 
 
+def reading_identity(path: str) -> Optional[Tuple[int, int, bool]]:
+    """What a connection for reading is good for: this file, while its folder takes writes or does not (see below)."""
+    identity = file_identity(path)
+    return None if identity is None else (*identity, os.access(os.path.dirname(path), os.W_OK))
+
+
 def open_for_reading(path: str) -> sqlite3.Connection:
     """A connection that can only read, for use by one thread at a time. Raises IndexUnavailable (IndexDamaged).
 
     On a read-only file system, where SQLite cannot make its shared memory, the file is opened as immutable: nobody
-    else can write there either.
+    else can write there either. Such a connection sees nothing of what is written once the folder takes writes again.
     """
-    if not os.path.exists(path):
+    if not os.path.isfile(path):
         raise IndexUnavailable("There is no index yet.")
+    # SQLite cannot tell its own process from no process: it would take the shared memory of the file that was there
+    # before for left over, and cut it under the writer's feet, which ends the process (SIGBUS).
+    if any(index.path == path and index.replaced() for index in list(_OPEN)):
+        raise IndexUnavailable("The index was replaced; it is opened anew.")
     failure: Optional[Exception] = None
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         if "immutable" in mode and os.access(os.path.dirname(path), os.W_OK):
@@ -117,6 +128,10 @@ def header(connection: sqlite3.Connection) -> Tuple[int, int]:
     return int(application), int(version)
 
 
+#: The indexes that this process has open for writing.
+_OPEN: List["OpenIndex"] = []
+
+
 class OpenIndex:
     """The writer's handle: a peewee database and the sqlite3 connection under it, both of the thread that opened it."""
 
@@ -127,10 +142,12 @@ class OpenIndex:
         self.database = SqliteDatabase(
             path,
             pragmas=(
+                # A new file's alone; texts of some thousand bytes leave less of a larger page empty.
+                ("page_size", 8192),
                 ("journal_mode", journal_mode),
                 ("synchronous", "NORMAL"),
                 ("cache_size", -16384),
-                ("wal_autocheckpoint", 4000),
+                ("wal_autocheckpoint", 2000),
                 ("journal_size_limit", 16 << 20),
                 ("temp_store", "MEMORY"),
             ),
@@ -144,16 +161,41 @@ class OpenIndex:
         self.connection: sqlite3.Connection = self.database.connection()
         self.journal_mode = str(self.connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
         self.identity = file_identity(path)
+        self._side_files = self._side_files_now()
         self.incarnation = ""
         #: Whether this file takes the place of one that was set aside.
         self.rebuilt = False
+        _OPEN.append(self)
 
     def replaced(self) -> bool:
         """Whether another file (or none) stands at the path now."""
         return file_identity(self.path) != self.identity
 
+    def bereft(self) -> bool:
+        """Whether the file has lost what belongs to it: what is written goes where no other connection looks."""
+        return self._side_files != self._side_files_now()
+
+    def note_side_files(self) -> None:
+        """Remember the log and the shared memory as they are, now that SQLite has made them."""
+        self._side_files = self._side_files_now()
+
+    def _side_files_now(self) -> List[Optional[Tuple[int, int]]]:
+        if self.journal_mode != "wal":
+            return []
+        return [file_identity(self.path + suffix) for suffix in ("-wal", "-shm")]
+
     def close(self) -> None:
-        """Give the connection back; may be called twice."""
+        """Give the connection back; may be called twice.
+
+        Of a file that was replaced the side files go first: they would be taken for those of the file that stands there.
+        """
+        if self in _OPEN:
+            if self.replaced():
+                for suffix, known in zip(("-wal", "-shm"), self._side_files):
+                    if known is not None and file_identity(self.path + suffix) == known:
+                        with contextlib.suppress(OSError):
+                            os.remove(self.path + suffix)
+            _OPEN.remove(self)
         with contextlib.suppress(sqlite3.Error):
             self.database.close()
 
@@ -203,6 +245,8 @@ def _prepare_folder(folder: str) -> None:
 
 
 def _open(path: str) -> OpenIndex:
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise IndexForeign("What stands in the index's place is no file; it is set aside.")
     # SQLite gives its side files the mode of the database, so the database must be private from its first byte.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     if os.stat(path).st_mode & 0o077:
@@ -239,6 +283,7 @@ def _tried(index: OpenIndex) -> OpenIndex:
     try:
         index.connection.execute("BEGIN IMMEDIATE")
         index.connection.execute("ROLLBACK")
+        index.note_side_files()
     except BaseException:
         index.close()
         raise
@@ -277,6 +322,8 @@ def set_aside(path: str, suffix: str) -> None:
     for name in _with_side_files(path):
         target = path + suffix + name[len(path) :]
         with contextlib.suppress(FileNotFoundError):
+            if os.path.isdir(target) or os.path.isdir(name):
+                _drop(target)
             os.replace(name, target)
 
 
@@ -284,15 +331,23 @@ def remove_damaged(path: str) -> None:
     """Drop what was set aside as damaged, once the new index holds everything again."""
     for name in _with_side_files(path + DAMAGED):
         with contextlib.suppress(OSError):
-            os.remove(name)
+            _drop(name)
 
 
 def remove(path: str) -> None:
     """Remove the index, its side files and everything that was set aside. Raises OSError."""
     for base in (path, path + DAMAGED, path + FOREIGN):
         for name in _with_side_files(base):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(name)
+            _drop(name)
+
+
+def _drop(path: str) -> None:
+    """Remove what is there, a folder with all that is in it; nothing may be there."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.remove(path)
 
 
 def _with_side_files(path: str) -> Iterator[str]:
