@@ -148,6 +148,8 @@ class Service:
         if indexer is None:
             return None, NO_SERVICE if absent else NOT_READY
         while not indexer.ready:
+            if indexer.absent:
+                return None, NO_SERVICE
             if time.monotonic() - opened > OPENING or self._closing.wait(0.01):
                 return None, NOT_READY
         return indexer, ""

@@ -18,6 +18,8 @@ MERGE_PAGES = 200
 DAY_MS = 86_400_000
 #: The clock (or the setting) went back by more than this: what had expired may be due again.
 _WIDENED_MS = 3_600_000
+#: An index whose retention is this far behind has not expired for long, or never under a shorter one.
+PASSED_BY_MS = DAY_MS
 
 
 def drain(writer: Writer) -> bool:

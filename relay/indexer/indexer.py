@@ -7,8 +7,8 @@ import time
 from typing import Any, Dict, Optional
 
 from relay.diagnostics import describe
-from relay.index import opening
-from relay.index.faults import IndexFault
+from relay.index import opening, upkeep
+from relay.index.faults import IndexFault, IndexUnwritable
 from relay.index.ownership import Ownership
 from relay.indexer import channel, priority, standing
 from relay.indexer.full_pass import Progress, run_full_pass
@@ -41,6 +41,7 @@ class Indexer:
         self._closing = False
         self._owner: Optional[Owner] = None
         self._problem: Optional[str] = None
+        self._unwritable = False
         self._ready = (0.0, False)
 
     def start(self) -> None:
@@ -59,9 +60,15 @@ class Indexer:
         now = time.monotonic()
         asked, answer = self._ready
         if now - asked > _READY_FOR:
-            answer = standing.is_readable(self.database_path)
+            answer = standing.is_readable(self.database_path, upkeep.cutoff(self._history_days))
             self._ready = (now, answer)
         return answer
+
+    @property
+    def absent(self) -> bool:
+        """Whether there can be no index now: nothing is there to be searched, and nothing can be written."""
+        owner = self._owner
+        return not self.ready and (self._unwritable if owner is None else owner.unwritable)
 
     def reconcile(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds for a reconcile pass that began after this call.
@@ -136,8 +143,10 @@ class Indexer:
                 if ownership.take():
                     self._own(ownership)
                 self._problem = None
+                self._unwritable = False
             except IndexFault as fault:
                 self._problem = str(fault)
+                self._unwritable = isinstance(fault, IndexUnwritable)
                 warn(self._problem)
             except Exception as error:  # the agent lives on, and says that this part of it does not
                 self._problem = f"Indexing stopped and begins anew ({describe(error)})."

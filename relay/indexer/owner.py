@@ -65,6 +65,8 @@ class Owner:
         self.passes = Passes(wake)
         self._should_end: Callable[[], bool] = lambda: False
         self._problem: Optional[str] = None
+        #: The fault that is waited out is that nothing can be written.
+        self.unwritable = False
         self._faults = 0
         self._rebuilding = False
         self._check_owed = False
@@ -91,7 +93,7 @@ class Owner:
     def ready(self) -> bool:
         """Whether searches can use the index now."""
         if self._indexing is None:
-            return standing.is_readable(self._path)
+            return standing.is_readable(self._path, upkeep.cutoff(self._history_days))
         return not self._rebuilding
 
     def check(self) -> None:
@@ -346,6 +348,7 @@ class Owner:
     def _hold(self, fault: Exception) -> float:
         """Nothing can be written now: say so, and try again after a while."""
         self._problem = str(fault) if isinstance(fault, IndexFault) else f"Reading failed ({type(fault).__name__})."
+        self.unwritable = isinstance(fault, (IndexUnwritable, OSError))
         warn(self._problem)
         self._leave()
         self.passes.end(self.passes.begin(), self._problem)
@@ -370,6 +373,7 @@ class Owner:
         """What was wrong is over once everything has been read: a disk that is all but full takes a few writes."""
         if self._swept:
             self._problem = None
+            self.unwritable = False
             self._faults = 0
 
     def _leave(self, clean: bool = False) -> None:

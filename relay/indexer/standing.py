@@ -7,7 +7,7 @@ import sqlite3
 from typing import Any, Dict, Optional, Set
 
 from relay.diagnostics import say
-from relay.index import opening
+from relay.index import opening, upkeep
 from relay.index.faults import IndexUnavailable
 from relay.indexer import channel
 
@@ -52,11 +52,18 @@ def of_writer(state_folder: str) -> Dict[str, Any]:
     return answer
 
 
-def is_readable(path: str) -> bool:
-    """Whether searches can use the index: it opens, and is not one that is being rebuilt after damage."""
+def is_readable(path: str, oldest: Optional[int]) -> bool:
+    """Whether searches can use the index: it opens, and is not one that is being rebuilt after damage.
+
+    Nor one that still holds what a shorter retention than its own leaves out, from ``oldest`` (epoch ms) back: its
+    writer drops that first.
+    """
     try:
         with contextlib.closing(opening.open_for_reading(path)) as connection:
-            return connection.execute("SELECT 1 FROM meta WHERE name = 'rebuilding'").fetchone() is None
+            meta = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('rebuilding', 'cutoff')"))
+        return "rebuilding" not in meta and (
+            oldest is None or int(meta.get("cutoff") or "0") > oldest - upkeep.PASSED_BY_MS
+        )
     except (IndexUnavailable, sqlite3.Error):
         return False
 

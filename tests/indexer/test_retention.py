@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from relay.index import upkeep
-from tests.indexer.conftest import Box
+from relay.indexer.indexer import Indexer
+from tests.indexer.conftest import Box, until
 
 DAY = 86_400
 
@@ -76,3 +77,18 @@ def test_a_clock_that_jumped_forward_purges_nothing_for_good(box: Box, monkeypat
         assert box.texts() == []
     box.index()
     assert box.texts() == ["recent"]
+
+
+def test_a_retention_just_made_shorter_is_waited_for_before_anything_is_answered(box: Box) -> None:
+    old(box, "old.jsonl", 40, "ancient")
+    old(box, "new.jsonl", 2, "recent")
+    box.index()
+    everything = Indexer(box.state, box.env, None)
+    shorter = Indexer(box.state, box.env, 30)
+    assert (everything.ready, shorter.ready) == (True, False)
+    shorter.start()
+    until(lambda: shorter.ready)
+    assert box.texts() == ["recent"]
+    shorter.close()
+    assert Indexer(box.state, box.env, 30).ready
+    assert not Indexer(box.state, box.env, 20).ready

@@ -333,3 +333,20 @@ def test_an_indexer_in_a_process_ends_when_its_input_does(box: Box) -> None:
     out, errors = process.communicate(timeout=20)
     assert process.returncode == 0 and errors == "" and out == ""
     assert json.dumps(box.value("SELECT value FROM meta WHERE name = 'ended_well'")) == '"1"'
+
+
+@pytest.mark.parametrize("where", ["the state folder", "the database"])
+def test_an_index_that_cannot_be_written_is_absent_only_while_there_is_none_to_read(box: Box, where: str) -> None:
+    box.say("a.jsonl", "one")
+    obstacle = Path(box.state if where == "the state folder" else box.path)
+    obstacle.parent.mkdir(parents=True, exist_ok=True)
+    if where == "the state folder":
+        obstacle.write_text("a file")
+    else:
+        obstacle.mkdir()  # and no place to put it aside
+        Path(box.path + opening.FOREIGN, "full").mkdir(parents=True)
+    indexer = box.start()
+    until(lambda: indexer.absent)
+    obstacle.unlink() if where == "the state folder" else obstacle.rmdir()
+    until(lambda: indexer.ready)
+    assert not indexer.absent

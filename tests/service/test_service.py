@@ -37,6 +37,7 @@ class World:
         os.makedirs(self.state)
         self.log: List[str] = []
         self.ready = True
+        self.absent = False
         self.made: List[Any] = []
         self.reconcile: Callable[[float], bool] = lambda timeout: True
         self.engine: Callable[[SearchRequest], Dict[str, Any]] = lambda request: dict(
@@ -73,6 +74,10 @@ class Indexer:
     @property
     def ready(self) -> bool:
         return self.world.ready
+
+    @property
+    def absent(self) -> bool:
+        return self.world.absent
 
     def start(self) -> None:
         self.world.log.append("indexer started")
@@ -304,3 +309,11 @@ def test_closing_lets_go_of_everything(world: World, start: Callable[..., Servic
     service.close(5)
     assert world.log == ["indexer started", "engine opened", "engine closed", "indexer closed"]
     assert reason(service) == "not-ready"
+
+
+def test_an_index_that_cannot_be_had_at_all_is_no_service(world: World, start: Callable[..., Service]) -> None:
+    world.ready, world.absent = False, True
+    service = start(Policy(enabled=True))
+    assert reason(service) == "no-service"
+    world.ready, world.absent = True, False
+    assert reason(service) is None
