@@ -25,8 +25,9 @@ class Row(NamedTuple):
     role: str
     timestamp: Optional[int]
     text: str
-    #: What the index keeps of the text and its words, where that is made already (``relay.index.writer.ready``).
-    ready: Optional[Tuple[bytes, Tuple[str, ...]]] = None
+    #: The words of the text as the index has them, and the text compressed, where these are made already.
+    words: Optional[Tuple[str, ...]] = None
+    kept: Optional[bytes] = None
 
 
 def rows(message: Message) -> Iterator[Row]:

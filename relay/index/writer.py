@@ -66,9 +66,9 @@ class Cursor(NamedTuple):
     unknown: int = 0
 
 
-def ready(row: Row) -> Row:
-    """The row with what the index keeps of it, made before it is written."""
-    return row._replace(ready=(compressed(row.text), columns(row.role, row.text)))
+def ready(row: Row, compress: bool) -> Row:
+    """The row with its words, and its text compressed when it is to be, made before it is written."""
+    return row._replace(words=columns(row.role, row.text), kept=compressed(row.text) if compress else None)
 
 
 class StoredRow(NamedTuple):
@@ -275,11 +275,11 @@ class Writer:
         first = (key << ROW_BITS) + place
         self.executemany(
             _INSERT_ROW,
-            ((first + n, *row[:3], row.ready[0] if row.ready else compressed(row.text)) for n, row in enumerate(rows)),
+            ((first + n, *row[:3], row.kept or compressed(row.text)) for n, row in enumerate(rows)),
         )
         self.executemany(
             _INSERT_WORDS,
-            ((first + n, *(row.ready[1] if row.ready else columns(row.role, row.text))) for n, row in enumerate(rows)),
+            ((first + n, *(row.words or columns(row.role, row.text))) for n, row in enumerate(rows)),
         )
         self._touch(key, f"next_row = {place + len(rows)}")
         self.pending_rows += len(rows)

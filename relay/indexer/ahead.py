@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -31,6 +32,8 @@ FILE_LIMIT = 64 << 20
 BYTES = 16 << 20
 #: Bytes of answers that wait here; further ones wait in the pipe and hold up the other process.
 READY = 8 << 20
+#: Seconds for which an answer waits when the writer is the slower of the two; then texts are compressed here, too.
+WAITED = 0.005
 
 _LENGTH = struct.Struct(">I")
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from relay.indexer.ahead import work; work()"
@@ -246,6 +249,7 @@ def work() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is for the one that asked
     priority.lower_this_thread()
     known = agents()
+    waited = False
     asking, answering = sys.stdin.buffer, sys.stdout.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
@@ -259,9 +263,11 @@ def work() -> None:
                     _send(answering, now)
                     for piece in fold.slices(now.size):
                         characters = piece.characters
-                        rows = [ready(row) for row in piece.rows()]
+                        rows = [ready(row, waited) for row in piece.rows()]
                         head = fold.session(), fold.unknown, fold.failure(), fold.state()
+                        began = time.monotonic()
                         _send(answering, Portion(rows, piece.rewind, characters, fold.offset, fold.done, *head))
+                        waited = time.monotonic() - began > WAITED
                         del rows
             except (EOFError, BrokenPipeError):
                 raise
