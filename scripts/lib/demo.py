@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
@@ -20,6 +22,7 @@ from relay.transcripts.registry import Env, agents, roots, walk  # noqa: E402
 from tests.support import sshd  # noqa: E402
 
 BIN = Path(sys.executable).parent
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def real_homes() -> List[Path]:
@@ -47,6 +50,7 @@ class Stage:
         self.desk.mkdir()
         self.box.mkdir()
         self.server: Optional[sshd.Sshd] = None
+        self.running: Optional[subprocess.Popen[bytes]] = None
         kept = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "NO_COLOR", "COLUMNS")
         self.variables: Dict[str, str] = {name: os.environ[name] for name in kept if name in os.environ}
         self.variables["HOME"] = str(self.desk)
@@ -62,9 +66,14 @@ class Stage:
     def run(self, *words: str, shown: Optional[str] = None) -> None:
         """Shows a command as a person would type it and runs it; a command that fails ends the demo."""
         print(f"\n$ {shown or shlex.join(words)}", flush=True)
-        done = subprocess.run([str(BIN / words[0]), *words[1:]], env=self.variables, check=False)
-        if done.returncode not in (0, 1):  # 1: nothing was found, which is an answer
-            raise SystemExit(f"The command ended with {done.returncode}.")
+        self._follow([str(BIN / words[0]), *words[1:]], self.variables)
+
+    def _follow(self, command: Sequence[str], variables: Optional[Dict[str, str]] = None) -> None:
+        self.running = subprocess.Popen(command, env=variables)
+        code = self.running.wait()
+        self.running = None
+        if code not in (0, 1):  # 1: nothing was found, which is an answer
+            raise SystemExit(f"The command ended with {code}.")
 
     def on_box(self, *words: str) -> None:
         """Runs the agent's own command on the box, over SSH when there is a server."""
@@ -74,13 +83,17 @@ class Stage:
             command = ["ssh", "-q", "-F", self.variables["SESSION_RELAY_SSH_CONFIG"]]
             command += ["-t"] if sys.stderr.isatty() else []
             print(f"\n$ ssh box relay {shlex.join(words)}", flush=True)
-            subprocess.run([*command, "box", remote_command(*words)], check=True)
+            self._follow([*command, "box", remote_command(*words)])
         else:
             print(f"\nbox$ relay {shlex.join(words)}", flush=True)
             variables = {**self.variables, "HOME": str(self.box)}
-            subprocess.run([str(BIN / "relay"), *words], env=variables, check=True)
+            self._follow([str(BIN / "relay"), *words], variables)
 
     def close(self) -> None:
+        """Ends the command that runs, and the box with all that runs on it."""
+        if self.running is not None:
+            self.running.terminate()
+            self.running.wait()
         if self.server is not None:
             self.server.stop()
 
@@ -109,11 +122,13 @@ def play(query: Optional[str], folder: Path) -> None:
         stage.on_box("index")
         if query is None:
             query = "path:/" if homes else "reattach race"
-        stage.run("relay", "search", query, "--host", host)
+        words = ["--host", host, "--", query] if query.startswith("-") else [query, "--host", host]
+        stage.run("relay", "search", *words)
         stage.run("relay", "status", "--host", host)
         if stage.server is not None:
             stage.run("relay-installer", "uninstall", host, "--purge")
     finally:
+        _see_to_the_end()
         stage.close()
 
 
@@ -122,13 +137,38 @@ def _is_here(agent: str, homes: Sequence[Path]) -> bool:
     return any(Path(home) in homes for home, _ in agents()[agent].homes(env))
 
 
+def _end(number: int, frame: object) -> None:
+    """Ends the demo as if it had come to its end: what it started is stopped and what it made is removed."""
+    _see_to_the_end()
+    raise SystemExit(128 + number)
+
+
+def _see_to_the_end() -> None:
+    """From here on nothing cuts the cleaning short, not even a second Ctrl-C."""
+    for number in ENDINGS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _remove(folder: str) -> None:
+    """Removes the folder, also while an install that was interrupted is still putting back what it had begun."""
+    until = time.monotonic() + 10
+    while os.path.exists(folder):
+        shutil.rmtree(folder, ignore_errors=time.monotonic() < until)
+        time.sleep(0.05)
+
+
 def main(arguments: Sequence[str]) -> None:
     if len(arguments) > 1 or arguments[:1] == ["--help"]:
         raise SystemExit('Usage: scripts/demo ["query"]')
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended and removed
-    with tempfile.TemporaryDirectory(prefix="relay-demo-") as folder:
+    for number in ENDINGS:
+        signal.signal(number, _end)
+    folder = tempfile.mkdtemp(prefix="relay-demo-")
+    try:
         play(arguments[0] if arguments else None, Path(folder))
-    print("\nThe demo's box, its index and its agent are gone again.")
+    finally:
+        _see_to_the_end()
+        _remove(folder)
+        print("\nThe demo's box, its index and its agent are gone again.")
 
 
 if __name__ == "__main__":

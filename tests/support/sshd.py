@@ -86,8 +86,12 @@ class Sshd:
         for _ in range(5):
             self.port = free_port()
             self._start(options, mounts)
-            if self._answers():
-                break
+            try:
+                if self._answers():
+                    break
+            except BaseException:  # whoever interrupts us has no server to stop yet
+                self.stop()
+                raise
             self.stop()
         else:
             raise RuntimeError("sshd does not start: " + self.log())
@@ -210,8 +214,13 @@ class Sshd:
 
     def stop(self) -> None:
         """End the server and everything that runs in its sessions."""
-        family = [*_descendants(self._process.pid), self._process.pid]
-        for pid in family:
+        frozen: set[int] = set()
+        while found := {self._process.pid, *_descendants(self._process.pid)} - frozen:
+            for pid in found:  # what is frozen starts nothing more
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGSTOP)
+            frozen |= found
+        for pid in frozen:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
