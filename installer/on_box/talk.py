@@ -14,6 +14,9 @@ _FAULTS = {
     errno.EROFS: "read-only",
     errno.EACCES: "not-writable",
     errno.EPERM: "not-writable",
+    errno.EEXIST: "in-the-way",
+    errno.ENOTDIR: "in-the-way",
+    errno.EISDIR: "in-the-way",
 }
 
 
@@ -31,9 +34,8 @@ class Refused(Exception):
 
 def refused_by_system(error):
     """The Refused for an OSError."""
-    return Refused(
-        _FAULTS.get(error.errno, "io-error"), path=error.filename or "", reason=error.strerror or str(error)
-    )
+    path = error.filename2 or error.filename or ""
+    return Refused(_FAULTS.get(error.errno, "io-error"), path=path, reason=error.strerror or str(error))
 
 
 class Desktop:
@@ -44,9 +46,12 @@ class Desktop:
         self._input: Any = sys.stdin.buffer
 
     def say(self, **fields):
-        """Send one line; a desktop that is gone shows at the next ``step``."""
+        """Send one line; a desktop that is gone shows at the next ``step``.
+
+        It begins with a line break, for what a start-up file printed may have ended without one.
+        """
         try:
-            os.write(1, (self._mark + " " + json.dumps(fields) + "\n").encode())
+            os.write(1, ("\n" + self._mark + " " + json.dumps(fields) + "\n").encode())
         except OSError:
             pass
 

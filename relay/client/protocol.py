@@ -135,13 +135,21 @@ def is_missing(code: int | None, stderr: bytes) -> bool:
 
 def _answer(line: bytes, request_id: str) -> dict[str, Any] | None:
     """The line as the response to our request, or None when it is anything else."""
-    try:
-        value = json.loads(line, parse_int=_bounded_int, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return None
+    value = _parsed(line)
+    if value is None:
+        # What a start-up file printed may have ended without a line break. Inside a frame these bytes cannot stand.
+        start = line.rfind(b'{"jsonrpc"')
+        value = _parsed(line[start:]) if start > 0 else None
     if not isinstance(value, dict) or value.get("id") != request_id:
         return None
     return value if ("result" in value) != ("error" in value) else None
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line, parse_int=_bounded_int, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _bounded_int(digits: str) -> int:

@@ -152,6 +152,12 @@ def test_what_only_looks_like_an_answer_is_skipped(line):
     assert JsonRpcClient(Canned([line, good]), "x", "").call("m", {}, 30) == "right"
 
 
+@pytest.mark.parametrize("noise", [b"Welcome", b"\xff\x00", b"{", b'{"jsonrpc":"2.0"', b'{"jsonrpc":"2.0","id":1}'])
+def test_noise_may_end_without_a_line_break(noise):
+    good = noise + b'{"jsonrpc":"2.0","id":"{id}","result":"right"}'
+    assert JsonRpcClient(Canned([good]), "x", "").call("m", {}, 30) == "right"
+
+
 @pytest.mark.parametrize("error", [b"1", b"null", b'{"message":"x"}', b'{"code":"-32601"}', b'{"code":true}'])
 def test_an_error_that_is_none(error):
     with pytest.raises(ProtocolFault):
