@@ -75,6 +75,9 @@ def _from_box(said: dict[str, Any], target: str, bundle: Bundle | None) -> list[
         else:
             fault = deploy.fault(target, write["kind"], write)
             found.append(Finding("problem", faults.name(fault), str(fault)))
+    if said["in_the_way"]:
+        fault = deploy.fault(target, "in-the-way", {"path": said["in_the_way"]})
+        found.append(Finding("problem", faults.name(fault), str(fault)))
     if said["network"]:
         found.append(
             Finding(

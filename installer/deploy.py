@@ -132,4 +132,11 @@ def fault(target: str, kind: str, facts: dict[str, Any]) -> faults.InstallFault:
             f"{target} has {facts['there']}, which is newer than {facts['ours']} here. Upgrade this machine, or "
             "say --downgrade."
         )
-    return faults.BoxFault(f"{target}: {path}: {facts.get('reason', kind)}.")
+    if kind == "in-the-way":
+        return faults.BoxFault(
+            f"{target}: {path} stands where the agent is to be, and is not of ours. Move it away, then run this again."
+        )
+    return faults.BoxFault(
+        f"{target}: {path}: {facts.get('reason', kind)}. Put that right there, then run this again; what was there"
+        " before goes on serving."
+    )

@@ -112,8 +112,8 @@ def not_writable(target: str, path: str, said: str) -> faults.InstallFault:
         )
     if "No space" in said:
         return faults.NoSpace(
-            f"{target}: the file system of {path} is full. Free some space (`df -h {path}` shows it), then run this"
-            " again."
+            f"{target}: the file system of {path} is full. Free some space or files (`df -h {path}` and `df -i {path}`"
+            " show which), then run this again."
         )
     if "Permission denied" in said or "not permitted" in said:
         return faults.HomeNotWritable(

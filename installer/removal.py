@@ -10,9 +10,10 @@ from relay.client.streams import Connection
 
 @dataclass(frozen=True)
 class Removed:
-    """The paths that were there and are gone; none when there was nothing to remove."""
+    """The paths that were there and are gone, and those in our folder that are somebody else's and stay."""
 
     paths: tuple[str, ...]
+    kept: tuple[str, ...] = ()
 
 
 def uninstall(connection: Connection, target: str, *, purge: bool) -> Removed:
@@ -28,4 +29,7 @@ def uninstall(connection: Connection, target: str, *, purge: bool) -> Removed:
             f"{target}: {len(left)} paths could not be removed, the first is {left[0]}. See who owns it (`ls -ld`), "
             "then run this again."
         )
-    return Removed(tuple(line[8:] for line in lines if line.startswith("removed ")))
+    return Removed(
+        tuple(line[8:] for line in lines if line.startswith("removed ")),
+        tuple(line[5:] for line in lines if line.startswith("kept ")),
+    )

@@ -77,9 +77,11 @@ def install(
             consent.enable(connection, target, history_days)
             enabled = True
             text += " Indexing there is on."
-        elif wanted is False and not enabled:
+        elif enabled:
+            text += " Indexing there is on, as it was."
+        elif wanted is False:
             text += " Indexing there stays off."
-        elif not enabled:
+        else:
             text += f" Indexing there is off; to turn it on: {consent.by_hand(target)}"
         return Report(
             host.id.label,
@@ -125,7 +127,8 @@ def uninstall(host: Host, way: Way, *, purge: bool) -> Report:
     """Remove the agent from a host and the host from hosts.json."""
 
     def do(connection: Connection, target: str) -> Report:
-        paths = removal.uninstall(connection, target, purge=purge).paths
+        removed = removal.uninstall(connection, target, purge=purge)
+        paths, kept = removed.paths, removed.kept
         forgotten = targets.forget(host.id)
         what = "the agent, its index and its policy" if purge else "the agent"
         text = (
@@ -135,8 +138,11 @@ def uninstall(host: Host, way: Way, *, purge: bool) -> Report:
         )
         if paths and not purge:
             text += " Its index and policy stay; --purge removes them too."
+        if kept:
+            text += f" Not ours, and left alone: {kept[0]}" + (f" and {len(kept) - 1} more." if kept[1:] else ".")
         if forgotten:
             text += f" {host.id.label} is no longer in your hosts."
-        return Report(host.id.label, "removed" if paths else "absent", text, more={"removed": list(paths)})
+        more = {"removed": list(paths), "kept": list(kept)}
+        return Report(host.id.label, "removed" if paths else "absent", text, more=more)
 
     return on_host(host, way, do)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import tempfile
 
@@ -43,6 +42,7 @@ def main(request):
         "selinux": _read("/sys/fs/selinux/enforce") == "1",
         "watches": _number("/proc/sys/fs/inotify/max_user_watches"),
         "instances": _number("/proc/sys/fs/inotify/max_user_instances"),
+        "in_the_way": layout.in_the_way(root),
         "installed": layout.installed(root),
         "damaged": None,
     }
@@ -84,11 +84,8 @@ def _network(path):
 
 
 def _damage(tree):
-    try:
-        with open(os.path.join(tree, "manifest.json"), encoding="utf-8") as file:
-            return layout.damaged(tree, json.load(file)["files"])
-    except (OSError, ValueError, KeyError) as error:
-        return getattr(error, "filename", None) or "manifest.json"
+    members = layout.members(tree)
+    return layout.MANIFEST if members is None else layout.damaged(tree, members)
 
 
 def _read(path):

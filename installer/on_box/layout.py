@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 
 #: Below the account's home; the desktop's half of this is relay.client.launcher.
 FOLDER = ".local/share/session-relay"
 LAUNCHER = "relay"
 VERSIONS = "versions"
 INCOMING = "incoming-"
+MANIFEST = "manifest.json"
+#: The digests of what was compiled on the box, which no manifest can know.
+COMPILED = "compiled.json"
+#: What is ours below our folder, beside the launcher; whatever else lies there is somebody else's and stays.
+#: uninstall.sh has the same as globs.
+_VERSION = re.compile(r"[^/]+-[0-9a-f]{12}(\.[0-9]+)?\Z")
+_INCOMING = re.compile(INCOMING + r"[0-9a-f]{16}\Z")
 #: Where the agent itself makes its folders, below the home.
 FOR_THE_AGENT = (".config", ".local/state")
 
@@ -75,10 +84,57 @@ def installed(root):
     return found
 
 
+def is_version(name):
+    """Whether an entry of ``versions/`` is one of ours."""
+    return bool(_VERSION.match(name))
+
+
+def is_incoming(name):
+    """Whether an entry of our folder is what an install is receiving, or left behind."""
+    return bool(_INCOMING.match(name))
+
+
+def in_the_way(root):
+    """What stands where ours should and cannot be ours; None when nothing does."""
+    path = root
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        return path
+    versions, launcher = os.path.join(root, VERSIONS), os.path.join(root, LAUNCHER)
+    if os.path.lexists(versions) and not os.path.isdir(versions):
+        return versions
+    return launcher if os.path.isdir(launcher) else None
+
+
+def members(tree):
+    """Names and digests as the manifest in ``tree`` has them; None when it cannot be read."""
+    return _files(tree, MANIFEST)
+
+
 def damaged(tree, members):
-    """The first member of ``tree`` that is not as the manifest says, None when all are. Raises OSError."""
-    for name, digest in members.items():
-        with open(os.path.join(tree, *name.split("/")), "rb") as file:
-            if hashlib.sha256(file.read()).hexdigest() != digest:
-                return name
+    """The first file of ``tree`` that is not as ``members`` (name to SHA-256) or the list of what was compiled says."""
+    compiled = _files(tree, COMPILED)
+    if compiled is None:
+        return COMPILED
+    for name, expected in list(members.items()) + list(compiled.items()):
+        if digest(os.path.join(tree, *name.split("/"))) != expected:
+            return name
     return None
+
+
+def digest(path):
+    """SHA-256 of a file, in hex; None when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
+def _files(tree, name):
+    try:
+        with open(os.path.join(tree, name), encoding="utf-8") as file:
+            return dict(json.load(file)["files"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -41,6 +41,7 @@ def main(request):
     except OSError as error:
         install.put_back()
         reason = refused_by_system(error)
+        reason.facts["path"] = _standing(reason.facts["path"])
         desktop.say(fault=reason.kind, facts=reason.facts)
     except BaseException:
         install.put_back()
@@ -63,6 +64,9 @@ class _Install:
 
     def outcome(self):
         """Do it; gives the state (new, upgraded, downgraded, repaired, unchanged), the agent and the one before."""
+        obstacle = layout.in_the_way(self.root)
+        if obstacle:
+            raise Refused("in-the-way", path=obstacle)
         self.make_folder()
         self.take_lock()
         before = layout.installed(self.root)
@@ -139,9 +143,10 @@ class _Install:
             with open(os.path.join(self.root, layout.LAUNCHER), encoding="utf-8") as file:
                 if file.read() != wanted:
                     return False
-            return layout.damaged(tree, self.request["members"]) is None
         except OSError:
             return False
+        members = self.request["members"]
+        return layout.members(tree) == members and layout.damaged(tree, members) is None
 
     def serves(self, agent):
         return bool(agent) and os.path.isfile(os.path.join(self.root, layout.VERSIONS, agent, "__main__.py"))
@@ -182,15 +187,19 @@ class _Install:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "wb") as file:
                     file.write(archive.read(member))
+        compiled = {}
         for name in self.request["members"]:
             if name.endswith(".py"):
                 # No check against the source at every start: a version's files never change once they are in place.
-                py_compile.compile(
+                made = py_compile.compile(
                     os.path.join(tree, *name.split("/")),
                     dfile=name,
                     doraise=True,
                     invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
                 )
+                compiled[os.path.relpath(str(made), tree)] = layout.digest(made)
+        with open(os.path.join(tree, layout.COMPILED), "w", encoding="utf-8") as file:
+            json.dump({"files": compiled}, file, indent=1)
         wrong = layout.damaged(tree, self.request["members"])
         if wrong:
             raise Refused("damaged", path=wrong)
@@ -264,6 +273,13 @@ class _Install:
                 os.rmdir(path)
             except OSError:
                 pass
+
+
+def _standing(path):
+    """What is left of ``path`` now that all was put back: a person is to look there."""
+    while path and not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _version(agent):

@@ -33,16 +33,21 @@ if sys.prefix != sys.base_prefix:
     executable = behind if os.access(behind, os.X_OK) else executable
 print(verdict() + " " + version + " " + executable)'
 
+# A program that hangs, or prints without end, costs ten seconds and 4 kB. Old timeouts know no such call.
+limit='timeout -s KILL 10'
+$limit true 2>/dev/null || limit=
+asked() { $limit "$@" </dev/null 2>/dev/null | head -c 4096; }
+
 # A Python of a virtual environment answers with the one it was made from, which outlives it.
 try() {
     [ -n "$1" ] && [ -f "$1" ] && [ -x "$1" ] || return 1
     case " $tried " in *" $1 "*) return 1 ;; esac
     tried="$tried $1"
-    answer=$("$1" -I -c "$check" </dev/null 2>/dev/null) || answer=
+    answer=$(asked "$1" -I -c "$check")
     case $answer in
     usable\ *) say python "$answer" && return 0 ;;
     ?*) say refused "$1 $answer" ;;
-    *) say refused "$1 broken $("$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' </dev/null 2>/dev/null)" ;;
+    *) say refused "$1 broken $(asked "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')" ;;
     esac
     return 1
 }
@@ -55,7 +60,7 @@ system_python() {
 
 find_python() {
     known=
-    if [ -r "$HOME/$folder/relay" ]; then
+    if [ -f "$HOME/$folder/relay" ] && [ -r "$HOME/$folder/relay" ]; then
         while IFS= read -r line; do
             case $line in '# python: '*) known=${line#'# python: '} ;; esac
         done <"$HOME/$folder/relay"

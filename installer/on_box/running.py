@@ -13,9 +13,9 @@ def sweep(root, keep):
     """Remove leftovers of killed installs, and versions other than ``keep`` that nobody runs."""
     versions = os.path.join(root, layout.VERSIONS)
     for name in _names(root):
-        if name.startswith(layout.INCOMING):
+        if layout.is_incoming(name):
             remove(os.path.join(root, name))
-    stale = [name for name in _names(versions) if name not in keep]
+    stale = [name for name in _names(versions) if layout.is_version(name) and name not in keep]
     commands = _commands() if stale else b""
     for name in stale:
         path = os.path.join(versions, name)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from installer import deploy, faults, removal
+from installer import check, deploy, faults, removal
 from installer.bundle import Bundle
 from relay.client.launcher import remote_command
 from relay.client.streams import Connection
 from tests.support import agents, boxes, sshd
 
 Connect = Callable[..., Connection]
+STATE = ".local/state/session-relay"
 STATUS = b'{"jsonrpc": "2.0", "id": 1, "method": "aiVault.searchStatus"}\n'
 
 
@@ -82,16 +83,26 @@ def test_a_newer_version_on_the_box_stays_unless_one_says_otherwise(box: sshd.Ss
     assert version(connection) == "1.9.0"
 
 
-@pytest.mark.parametrize("harm", ["changed", "missing", "launcher"])
+@pytest.mark.parametrize(
+    "harm", ["changed", "missing", "launcher", "compiled", "manifest", "list of what was compiled"]
+)
 def test_what_was_damaged_is_repaired(box: sshd.Sshd, connect: Connect, harm: str) -> None:
     connection, agent = connect(), agents.agent()
     deploy.install(connection, "box", agent)
     folder = box.home / boxes.FOLDER
-    victim = folder / ("relay" if harm == "launcher" else f"versions/{agent.name}/relay/start.py")
+    tree = folder / "versions" / agent.name
+    victim = {
+        "launcher": folder / "relay",
+        "compiled": next(tree.glob("relay/__pycache__/start.*.pyc")),
+        "manifest": tree / "manifest.json",
+        "list of what was compiled": tree / "compiled.json",
+    }.get(harm, tree / "relay/start.py")
     if harm == "missing":
         victim.unlink()
     else:
-        victim.write_text(victim.read_text() + "\n# harm\n")
+        victim.write_bytes(victim.read_bytes() + b"\n# harm\n")
+    if harm != "launcher":
+        assert "damaged" in [finding.name for finding in check.examine(connection, "box", agent)]
     assert deploy.install(connection, "box", agent).state == "repaired"
     assert version(connection) == "1.0.0"
     assert deploy.install(connection, "box", agent).state == "unchanged"
@@ -180,6 +191,52 @@ def test_uninstall_leaves_what_is_not_ours(box: sshd.Sshd, connect: Connect) -> 
     removal.uninstall(connection, "box", purge=True)
     assert [name for name in theirs if not (box.home / name).exists()] == []
     assert not (box.home / boxes.FOLDER).exists()
+
+
+def test_what_others_put_into_our_folder_stays(box: sshd.Sshd, connect: Connect) -> None:
+    theirs = ["notes.txt", "versions/notes.txt", "versions/mine-1/notes", "incoming-mail/letter", "relay.bak"]
+    connection, agent = connect(), agents.agent()
+    deploy.install(connection, "box", agent)
+    for name in theirs:
+        boxes.script(box.home / boxes.FOLDER / name, "theirs")
+    deploy.install(connection, "box", agents.agent("1.1.0"))  # which sweeps
+    removed = removal.uninstall(connection, "box", purge=True)
+    left = [path for path in boxes.tree(box.home / boxes.FOLDER) if not (box.home / boxes.FOLDER / path).is_dir()]
+    assert sorted(left) == sorted(theirs)
+    assert {str(box.home / boxes.FOLDER / name) for name in theirs} <= set(removed.kept)
+    assert f"{box.home / boxes.FOLDER}/relay" in removed.paths
+    again = removal.uninstall(connection, "box", purge=True)
+    assert (again.paths, again.kept) == ((), removed.kept)
+
+
+def test_a_folder_that_is_a_link_is_emptied_behind_it(box: sshd.Sshd, connect: Connect) -> None:
+    elsewhere = {name: box.folder / f"elsewhere{number}" for number, name in enumerate((boxes.FOLDER, STATE))}
+    for name, folder in elsewhere.items():
+        folder.mkdir()
+        (box.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (box.home / name).symlink_to(folder)
+    connection = connect()
+    deploy.install(connection, "box", agents.agent())
+    (elsewhere[STATE] / "index.db").write_text("an index")
+    removed = removal.uninstall(connection, "box", purge=True)
+    assert f"{box.home / boxes.FOLDER}/relay" in removed.paths
+    assert f"{box.home / STATE}/index.db" in removed.paths
+    assert [list(folder.iterdir()) for folder in elsewhere.values()] == [[], []]
+
+
+@pytest.mark.parametrize("place", [".local", boxes.FOLDER, f"{boxes.FOLDER}/versions", f"{boxes.FOLDER}/relay/x"])
+def test_what_stands_in_the_way_is_named_and_left_alone(box: sshd.Sshd, connect: Connect, place: str) -> None:
+    boxes.script(box.home / place, "theirs")
+    before = boxes.tree(box.home)
+    obstacle = str(box.home / place).removesuffix("/x")
+    connection = connect()
+    with pytest.raises(faults.BoxFault, match=f"{obstacle} stands where.* Move it away"):
+        deploy.install(connection, "box", agents.agent())
+    assert boxes.tree(box.home) == before
+    found = {finding.name: finding.text for finding in check.examine(connection, "box", None)}
+    assert obstacle in found["box-fault"]
+    assert removal.uninstall(connection, "box", purge=True).paths == ()
+    assert boxes.tree(box.home) == before
 
 
 def test_an_agent_whose_python_went_away_finds_another(

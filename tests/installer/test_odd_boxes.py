@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from installer import box as far_side
-from installer import check, deploy, faults, probe, removal
+from installer import check, consent, deploy, faults, probe, removal
 from relay.client import faults as client
 from relay.client.launcher import remote_command
 from relay.client.streams import Connection
@@ -77,6 +77,34 @@ def test_noisy_start_up_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         assert facts.noise > len("Welcome to box")
         assert "noisy-shell" in {finding.name for finding in check.examine(connection, "box", None)}
         whole_life(connection, box)
+
+
+@pytest.mark.parametrize("noise", [b"no line break", b"\x00\xff\n\x1b[2J \x80" * 30_000], ids=["short", "bytes"])
+def test_noise_that_ends_without_a_line_break(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, noise: bytes
+) -> None:
+    file = tmp_path / "noise"
+    file.write_bytes(noise)
+    talkative = script(tmp_path / "talkative", f'cat {file}; cat {file} >&2; exec /bin/sh "$@"')
+    with boxes.box(tmp_path, monkeypatch, shell=str(talkative)) as box:
+        connection = connect()
+        whole_life(connection, box)
+        deploy.install(connection, "box", agents.agent())
+        assert consent.is_enabled(connection, "box") is False
+
+
+@pytest.mark.parametrize(
+    "body", ["sleep 1000", "exec yes", "exec cat /dev/zero", "exit 3"], ids=["hangs", "yes", "zeros", "fails"]
+)
+def test_a_python3_that_is_none_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, body: str
+) -> None:
+    trap = script(tmp_path / "bin/python3", body)
+    python_folder(tmp_path / "bin", "python3.12")
+    with boxes.box(tmp_path, monkeypatch, path=f"{tmp_path / 'bin'}:{SYSTEM_PATH}"):
+        facts = probe.look(connect(), "box")
+        assert facts.python is not None
+        assert any(text.startswith(str(trap)) for text in facts.refused)
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", *[shell for shell in SHELLS if "fish" in shell or "tcsh" in shell]])
