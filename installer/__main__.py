@@ -199,13 +199,17 @@ def bundle(output: str) -> None:
 
 
 def _guarded(step: Any) -> Any:
-    """The value of ``step()``; a fault ends the program with its sentence and its code."""
-    from installer import faults
+    """The value of ``step()``; a fault ends the program with its sentence and its code, as JSON where that was asked."""
+    from installer import faults, work
     from relay.client.faults import ClientFault
 
     try:
         return step()
     except (ClientFault, faults.InstallFault) as fault:
+        asked = click.get_current_context().params
+        if asked.get("as_json"):
+            names = asked.get("hosts") or [asked.get("host") or "all"]
+            _finish([work.failed(" ".join(names), fault)], True, table="hosts" in asked)
         error = click.ClickException(_lines(str(fault)))
         error.exit_code = faults.exit_code(fault)
         raise error from fault

@@ -116,6 +116,8 @@ _CLIENT_CODES = (
     (client.SessionRefused, 16),
     (client.ConnectionLost, 15),
     (client.AgentMissing, 29),
+    (client.UnknownHost, 2),
+    (client.HostsFileBroken, 2),
 )
 
 

@@ -47,8 +47,12 @@ def on_host(host: Host, way: Way, do: Callable[[Connection, str], Report]) -> Re
         finally:
             connection.close()
     except (ClientFault, faults.InstallFault) as fault:
-        more = {"fault": faults.name(fault)}
-        return Report(label, "failed", str(fault), faults.exit_code(fault), more)
+        return failed(label, fault)
+
+
+def failed(label: str, fault: Exception) -> Report:
+    """The report of a fault."""
+    return Report(label, "failed", str(fault), faults.exit_code(fault), {"fault": faults.name(fault)})
 
 
 def install(

@@ -176,8 +176,23 @@ def test_what_names_no_host_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     assert run(capsys, "install", "-x")[0] == 2
     for text in ("ssh:", "runtime:docker", "a b"):
         code, out, err = run(capsys, "install", text)
-        assert (code, out) == (1, "")
+        assert (code, out) == (2, "")
         assert "Error: " in err
+        code, out, err = run(capsys, "install", text, "--json")
+        assert (code, json.loads(out)["fault"], err) == (2, "unknown-host", "")
+
+
+def test_a_list_of_hosts_that_is_broken_is_named_and_left_as_it_is(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / ".config/session-relay/hosts.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{")
+    for command in ("install", "upgrade", "check", "uninstall"):
+        code, out, _ = run(capsys, command, "box", "--json")
+        report = json.loads(out)
+        assert (code, (report[0] if command == "upgrade" else report)["fault"]) == (2, "hosts-file-broken")
+    assert file.read_text() == "{"
 
 
 @pytest.mark.usefixtures("take_real")
