@@ -16,7 +16,7 @@ from relay.cli.program import Program
 EXIT_CODES = """\b
 Exit codes, when one host is named (several: the highest one):
   0 done                     20 no usable Python        26 the agent does not answer
-  2 wrong command line       21 no space                27 another install is running
+  2 wrong command or list    21 no space                27 another install is running
  10 unreachable              22 quota used up           28 the host has a newer version
  11 host key unknown         23 home is read-only       29 there is no agent
  12 host key changed         24 home is not writable    30 stopped halfway
@@ -199,7 +199,7 @@ def bundle(output: str) -> None:
 
 
 def _guarded(step: Any) -> Any:
-    """The value of ``step()``; a fault ends the program with its sentence and its code, as JSON where that was asked."""
+    """The value of ``step()``; a fault ends the program with its sentence (or JSON) and its code."""
     from installer import faults, work
     from relay.client.faults import ClientFault
 
