@@ -9,6 +9,8 @@ import sys
 
 def main() -> None:
     """The ``relay`` command."""
+    if os.environ.get("HOME") == "":
+        del os.environ["HOME"]  # as good as unset: the account's own folder, and not the root of the file system
     if sys.argv[1:] == ["serve"]:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: os._exit(0))  # until the agent has something to finish

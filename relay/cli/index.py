@@ -76,12 +76,16 @@ def _summary(last: Progress) -> Dict[str, Any]:
 def _sentence(summary: Dict[str, Any]) -> str:
     failed = f", {summary['filesFailed']} could not be read (see `relay agents`)" if summary["filesFailed"] else ""
     if summary["byRunningAgent"]:
-        return f"A running agent has brought the index up to date: {summary['filesIndexed']} files{failed}."
+        return f"A running agent has brought the index up to date: {_files(summary['filesIndexed'])}{failed}."
     rate = summary["bytesRead"] / 1e6 / max(summary["seconds"], 0.001)
     return (
-        f"Read {summary['filesRead']} files ({summary['bytesRead'] / 1e6:.1f} MB) in {summary['seconds']:.1f} s "
-        f"({rate:.0f} MB/s): {summary['filesIndexed']} files indexed{failed}."
+        f"Read {_files(summary['filesRead'])} ({summary['bytesRead'] / 1e6:.1f} MB) in {summary['seconds']:.1f} s "
+        f"({rate:.0f} MB/s): {_files(summary['filesIndexed'])} indexed{failed}."
     )
+
+
+def _files(number: int) -> str:
+    return render.count(number, "file")
 
 
 class _Bar:

@@ -20,6 +20,14 @@ class Program(click.Group):
         with _output():
             return super().main(*args, **kwargs)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's; an interrupt has the exit code that shells give it, since 1 is an answer."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(130)
+
 
 @contextlib.contextmanager
 def _output() -> Iterator[None]:

@@ -76,8 +76,8 @@ def _hit(number: int, hit: Mapping[str, Any], style: Style) -> Iterator[str]:
     branch = line(hit["branch"] or "")
     facts.append(" ".join(part for part in (place, f"({branch})" if branch else "") if part))
     facts.append(host_label(host) if host != "local" else "")
-    facts.append(_count(hit["messageCount"], "message"))
-    facts.append(_count(hit.get("duplicateCount", 1) - 1, "more fork") if hit.get("duplicateCount", 1) > 1 else "")
+    facts.append(count(hit["messageCount"], "message"))
+    facts.append(count(hit.get("duplicateCount", 1) - 1, "more fork") if hit.get("duplicateCount", 1) > 1 else "")
     facts.append(
         {"unverifiable": "its file cannot be verified", "missing": "its file is gone"}.get(
             hit["source"]["presence"], ""
@@ -162,7 +162,7 @@ def on_host(host: str, *arguments: str) -> str:
     from relay.client.launcher import remote_command
     from relay.client.ssh_config import destination
 
-    return f"ssh {shlex.quote(destination(target))} {shlex.quote(remote_command(*arguments))}"
+    return shlex.join(["ssh", *destination(target), remote_command(*arguments)])
 
 
 def host_label(host_id: str) -> str:
@@ -223,7 +223,7 @@ def incomplete(answer: Mapping[str, Any]) -> str:
     if answer["enabled"] and answer["lastSweepCompletedAt"] is None:
         return "Not all transcripts there are indexed yet; the same search finds more a little later."
     if answer["enabled"] and answer["filesDue"]:
-        return f"{_count(answer['filesDue'], 'transcript')} there wait to be indexed; the same search finds more later."
+        return f"{count(answer['filesDue'], 'transcript')} there wait to be indexed; the same search finds more later."
     return ""
 
 
@@ -234,5 +234,6 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join([cell.ljust(width) for cell, width in zip(row, widths)] + [row[-1]]).rstrip()
 
 
-def _count(number: float, what: str) -> str:
+def count(number: float, what: str) -> str:
+    """``1 file``, ``2,000 files``."""
     return f"{number:,.0f} {what}{'' if number == 1 else 's'}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +74,20 @@ def test_a_name_that_is_no_text_is_printed_somehow() -> None:
     assert b"/caf" in done.stdout + done.stderr
     for command in COMMANDS[1:]:
         assert run("", *command, PYTHONIOENCODING="ascii:strict").returncode == 0
+
+
+def test_an_empty_home_is_none() -> None:
+    """Nothing is looked for, or kept, at the root of the file system: the account's own folder counts."""
+    variables = {"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""}
+    done = run("", "agents", "claude", "--json", **variables)
+    (place, *_) = json.loads(done.stdout)["agents"][0]["places"]
+    assert place["path"] == os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude", "projects")
+
+
+def test_an_interrupt_is_not_the_answer_that_nothing_was_found() -> None:
+    code = "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "import relay.cli.status as status, relay.cli.group as group\n"
+    code += "status.command.callback = lambda **options: signal.raise_signal(signal.SIGINT)\n"
+    code += "group.main(['status'], prog_name='relay')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, b"\nInterrupted.\n")
