@@ -11,7 +11,7 @@ from relay.index.writer import Cursor, Writer
 from relay.indexer import changes, listing
 from relay.indexer.changes import Fingerprint
 from relay.indexer.collecting import SLICE, Slice
-from relay.transcripts.jsonl import Lines
+from relay.transcripts.jsonl import Lines, fault
 from relay.transcripts.regular import opener
 from relay.transcripts.types import Session, Source, Unreadable
 
@@ -76,13 +76,8 @@ class Fold:
 
     def failure(self) -> Optional[str]:
         """What could not be read on the way, or None."""
-        if self._oversized:
-            return "A line is too long to be read."
-        if self._misread:
-            return "Some records could not be understood."
-        if self._skipped and not self._records:
-            return "No line of the file is JSON."
-        return None
+        found = fault(self._oversized, self._skipped, self._records)
+        return found or ("Some records could not be understood." if self._misread else None)
 
     def state(self) -> bytes:
         """Everything needed to go on from here."""

@@ -29,8 +29,10 @@ def read_document(
     kept: Set[int] = set()
     met: Set[str] = set()
     unknown = 0
+    failure: Optional[str] = None
     for transcript in transcripts:
         session = transcript.session
+        failure = failure or transcript.failure
         if session.updated_at is None:
             session.updated_at = seen.mtime_ns // 1_000_000
         unknown += transcript.unknown
@@ -42,7 +44,7 @@ def read_document(
         key = _store(writer, source, cursor, transcript, None if old is None else old[0], breathe)
         kept.add(key)
     _hide_others(writer, (key for key, _ in stored.values()), kept)
-    writer.put_cursor(_reached(cursor, seen)._replace(unknown=unknown))
+    writer.put_cursor(_reached(cursor, seen)._replace(unknown=unknown, failure=failure))
 
 
 def read_database(

@@ -28,7 +28,7 @@ def read(source: Source) -> Iterator[Transcript]:
         return
     full = os.path.join(folder, name[: -len(".jsonl")] + "_full.jsonl")
     if not os.path.exists(full):
-        yield from whole.transcripts(lambda: _Steps(source), lambda: jsonl.records(source.path))
+        yield from whole.transcripts(lambda: _Steps(source), lambda: jsonl.transcript(source.path))
 
 
 class _Conversation(Fold):

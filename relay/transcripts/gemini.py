@@ -11,7 +11,18 @@ from typing import Any, BinaryIO, Dict, Iterable, Iterator, Mapping, NamedTuple,
 from relay.transcripts import content, documents, jsonl, resume, times, titles, tool_calls, whole
 from relay.transcripts.fold import Fold, items, mapping, text_or_none
 from relay.transcripts.regular import opener
-from relay.transcripts.types import ASSISTANT, SYSTEM, TOOL, USER, Event, Session, Source, Transcript, Unreadable
+from relay.transcripts.types import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Event,
+    Incomplete,
+    Session,
+    Source,
+    Transcript,
+    Unreadable,
+)
 
 _INJECTED = titles.blocks("session_context", "hook_context")
 _SETUP = "This is the Gemini CLI. We are setting up the context"
@@ -153,7 +164,7 @@ def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
     head: Dict[str, Any] = {}
     with open(path, "rb", opener=opener) as file:
         lines = jsonl.Lines(file)
-        offset = 0
+        offset, number = 0, -1
         for number, record in enumerate(lines):
             rewind, changes, name = record.get("$rewindTo"), record.get("$set"), record.get("id")
             if isinstance(rewind, str):
@@ -186,6 +197,10 @@ def _replayed(path: str) -> Iterator[Mapping[str, Any]]:
     else:
         with contextlib.suppress(Unreadable):  # a document under the name of a log, written over several lines
             yield from _document(path)
+            return
+    problem = jsonl.fault(lines.oversized, lines.skipped, number + 1)
+    if problem is not None:
+        raise Incomplete(problem)
 
 
 def _listed(record: Mapping[str, Any]) -> Sequence[Any]:

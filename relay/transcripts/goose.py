@@ -102,7 +102,7 @@ def read_file(source: Source) -> Iterator[Transcript]:
         fold.id = os.path.basename(source.path)[: -len(".jsonl")]
         return fold
 
-    return transcripts(start, lambda: jsonl.records(source.path))
+    return transcripts(start, lambda: jsonl.transcript(source.path))
 
 
 class GooseDatabase(SqliteReader):

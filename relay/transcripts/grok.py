@@ -43,7 +43,8 @@ def read(source: Source) -> Iterator[Transcript]:
     def records() -> Iterator[Mapping[str, Any]]:
         yield from itertools.islice(_updates(updates), compacted)
         yield {"$end": "of the log"}
-        yield from _rows(history)
+        if os.path.exists(history):
+            yield from jsonl.transcript(history)
 
     yield from whole.transcripts(lambda: _Build(source, summary, clock.copy()), records)
 

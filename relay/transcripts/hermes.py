@@ -106,7 +106,7 @@ def read_lines(source: Source) -> Iterator[Transcript]:
         fold.id = os.path.basename(source.path)[: -len(".jsonl")]
         return fold
 
-    return transcripts(start, lambda: jsonl.records(source.path))
+    return transcripts(start, lambda: jsonl.transcript(source.path))
 
 
 def read_document(source: Source) -> Iterator[Transcript]:

@@ -6,6 +6,7 @@ import json
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
 from relay.transcripts.regular import opener
+from relay.transcripts.types import Incomplete
 
 #: A longer line is passed over (and counted), never held.
 LINE_CAP = 64 << 20
@@ -230,7 +231,27 @@ def _records(line: bytes) -> Tuple[List[Dict[str, Any]], bool]:
     return records, True
 
 
+def fault(oversized: int, skipped: int, count: int) -> Optional[str]:
+    """What is to be said of a file with so many lines of either kind (see ``Lines``) and records, or None."""
+    if oversized:
+        return "A line is too long to be read."
+    return "No line of the file is JSON." if skipped and not count else None
+
+
 def records(path: str) -> Iterator[Dict[str, Any]]:
     """Every record of the file at ``path``, for readers that read whole. Raises OSError."""
     with open(path, "rb", buffering=256 << 10, opener=opener) as file:
         yield from Lines(file)
+
+
+def transcript(path: str) -> Iterator[Dict[str, Any]]:
+    """The same of a transcript: behind the last record, Incomplete is raised when some could not be read."""
+    with open(path, "rb", buffering=256 << 10, opener=opener) as file:
+        lines = Lines(file)
+        count = 0
+        for record in lines:
+            count += 1
+            yield record
+    problem = fault(lines.oversized, lines.skipped, count)
+    if problem is not None:
+        raise Incomplete(problem)

@@ -193,7 +193,7 @@ def read_context(source: Source) -> Iterator[Transcript]:
     if os.path.basename(source.path) == "context.jsonl" and _has_turn(wire):
         return
     yield from whole.transcripts(
-        lambda: _Context(source), lambda: jsonl.records(source.path), lambda _, session: _describe(source, session)
+        lambda: _Context(source), lambda: jsonl.transcript(source.path), lambda _, session: _describe(source, session)
     )
 
 

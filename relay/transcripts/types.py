@@ -98,6 +98,8 @@ class Transcript(NamedTuple):
     messages: Iterable[Message]
     #: Records of a type the reader does not know.
     unknown: int = 0
+    #: What of it could not be read (a sentence, without a path), or None.
+    failure: Optional[str] = None
 
 
 class DatabaseReader(Protocol):
@@ -124,3 +126,7 @@ class Unreadable(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class Incomplete(Unreadable):
+    """Raised behind the records that could be read of a file of which others could not."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
 
-from relay.transcripts.types import AppendReader, Event, Message, Rewind, Session, Transcript
+from relay.transcripts.types import AppendReader, Event, Incomplete, Message, Rewind, Session, Transcript
 
 F = TypeVar("F", bound=AppendReader)
 
@@ -23,13 +23,15 @@ def transcripts(
     """The one session that the fold made by ``start`` finds in ``records``, or nothing when nobody said anything.
 
     ``records()`` is gone through twice when the session is long: for its head and for which events stay, then, as
-    the messages are taken, for their text. ``finish`` may correct the head by what stands outside the records.
+    the messages are taken, for their text. ``finish`` may correct the head by what stands outside the records. Where
+    ``records()`` ends with Incomplete, what came before counts; raises it when that is nothing.
     """
     fold = start()
+    incomplete: List[Incomplete] = []
     last = array("Q")  # by the message's place: the number of the event that has the last word there
     kept: Dict[int, Message] = {}
     size = 0
-    for number, event in enumerate(_events(fold, records())):
+    for number, event in enumerate(_events(fold, records(), incomplete)):
         if isinstance(event, Rewind):
             del last[event.seq :]
             for seq in [seq for seq in kept if seq >= event.seq]:
@@ -45,24 +47,29 @@ def transcripts(
             kept.clear()
     session = fold.session()
     if session is None:
+        if incomplete:
+            raise incomplete[0]
         return
     if finish is not None:
         finish(fold, session)
     messages = iter(kept.values()) if size <= _KEPT else _again(start(), records(), last)
-    yield Transcript(session, messages, fold.unknown)
+    yield Transcript(session, messages, fold.unknown, incomplete[0].reason if incomplete else None)
 
 
 def _again(fold: AppendReader, records: Iterable[Mapping[str, Any]], last: "array[int]") -> Iterator[Message]:
-    for number, event in enumerate(_events(fold, records)):
+    for number, event in enumerate(_events(fold, records, [])):
         if isinstance(event, Message) and event.seq < len(last) and last[event.seq] == number:
             yield event
 
 
-def _events(fold: AppendReader, records: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-    for record in records:
-        try:
-            events = list(fold.feed(record))
-        except Exception:  # a record no reader foresaw costs that record alone
-            fold.unknown += 1
-            continue
-        yield from events
+def _events(fold: AppendReader, records: Iterable[Mapping[str, Any]], incomplete: List[Incomplete]) -> Iterator[Event]:
+    try:
+        for record in records:
+            try:
+                events = list(fold.feed(record))
+            except Exception:  # a record no reader foresaw costs that record alone
+                fold.unknown += 1
+                continue
+            yield from events
+    except Incomplete as error:
+        incomplete.append(error)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import Any, List, Tuple
 
+import pytest
+
 from relay.index import opening
 from relay.indexer.full_pass import run_full_pass
+from relay.transcripts import jsonl
 from relay.transcripts.registry import Env
 from tests.support.transcript_sources import document, lines, text
 
@@ -78,3 +82,42 @@ def test_a_chat_named_after_its_transcript_was_read(tmp_path: Path) -> None:
     assert index(tmp_path) == [("cursor", chat, "Greeting", 1, 1)]
     document(tmp_path / f".cursor/chats/0123/{chat}/meta.json", {"title": "Greetings"})
     assert index(tmp_path) == [("cursor", chat, "Greetings", 1, 1)]
+
+
+def failures(home: Path) -> List[Any]:
+    """Why sources failed, by the index that ``index`` made."""
+    with contextlib.closing(
+        opening.open_for_reading(opening.database_path(str(home / "state" / "session-relay")))
+    ) as connection:
+        return [reason for (reason,) in connection.execute("SELECT failure FROM sources")]
+
+
+#: Logs that are read whole: where they lie, and a record in which something is said.
+LOGS = {
+    "hermes": (".hermes/sessions/20260101_000000_ab.jsonl", {"role": "user", "content": "hello"}),
+    "goose": (".local/share/goose/sessions/a.jsonl", {"role": "user", "content": [{"type": "text", "text": "hello"}]}),
+    "antigravity": (
+        ".gemini/antigravity-cli/brain/a/logs/transcript.jsonl",
+        {"type": "USER_INPUT", "source": "USER_EXPLICIT", "content": "hello"},
+    ),
+    "kimi": (".kimi/sessions/ab/s1/context.jsonl", {"role": "user", "content": "hello"}),
+    "gemini": (".gemini/tmp/a/chats/session-1.jsonl", {"id": "m1", "type": "user", "content": "hello"}),
+    "grok": (".grok/sessions/%2Fw/s1/chat_history.jsonl", {"role": "user", "content": "hello"}),
+}
+
+
+@pytest.mark.parametrize("agent", sorted(LOGS))
+def test_what_cannot_be_read_of_a_log_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str) -> None:
+    monkeypatch.setattr(jsonl, "LINE_CAP", 6 << 20)
+    name, record = LOGS[agent]
+    if agent == "grok":
+        document(tmp_path / name.replace("chat_history.jsonl", "summary.json"), {"info": {"id": "s1"}})
+    text(tmp_path / name, "\x00 no record\n\x01 at all\n")
+    assert index(tmp_path) == []
+    assert failures(tmp_path) == ["No line of the file is JSON."]
+    text(tmp_path / name, json.dumps(record) + "\n" + json.dumps({**record, "more": "x" * (7 << 20)}) + "\n")
+    assert [(found[0], found[2:]) for found in index(tmp_path)] == [(agent, ("hello", 1, 1))]
+    assert failures(tmp_path) == ["A line is too long to be read."]
+    text(tmp_path / name, json.dumps(record) + "\n")
+    assert len(index(tmp_path)) == 1
+    assert failures(tmp_path) == [None]
