@@ -176,7 +176,8 @@ def _remarks(entry: Mapping[str, Any], style: render.Style) -> Iterator[str]:
     if (entry["failed"] or 0) > _SHOWN:
         yield style.paint(f"{entry['agent']}: {entry['failed']} not read in all (--json lists them)", render.WARN)
     if entry["unknownRecords"]:
-        yield f"{entry['agent']}: left out, since their kind is not known: {render.count(entry['unknownRecords'], 'record')}"
+        unknown = render.count(entry["unknownRecords"], "record")
+        yield f"{entry['agent']}: left out, since their kind is not known: {unknown}"
     if entry["empty"]:
         yield f"{entry['agent']}: left out, since nothing was said in them: {render.count(entry['empty'], 'file')}"
 
@@ -198,7 +199,6 @@ def _short(path: str) -> str:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 50_000 else f"{count / 1e3:,.1f} kB"
-
 
 
 def _date(milliseconds: int, style: render.Style) -> str:
