@@ -208,9 +208,9 @@ def _ordered(connection: sqlite3.Connection, table: SessionTable, wanted: Wanted
         return Order(nothing, without_text(table, table.live if allowed is None else allowed), True)
     rows = Rows(connection, table, allowed, request.scope)
     plan = Planner(rows, Repair(rows, connection), table.rows).plan(query)
-    ranking = Ranking(table, rows, query.units[0].joined() if len(query.units) == 1 else None)
+    ranking = Ranking(table, rows, query.as_typed(), query.units[0].joined() if len(query.units) == 1 else None)
     for number, rung in enumerate(plan.rungs):
-        ranking.add(rows.best(rung), len(plan.rungs) - 1 - number)
+        ranking.add(rows.matches(rung), len(plan.rungs) - 1 - number)
         if request.sort == "relevance" and len(ranking.places) >= needed:
             return Order(plan, ranking.places, number + 1 == len(plan.rungs))
     return Order(plan, newest_first(ranking.places) if request.sort == "newest" else ranking.places, True)
@@ -220,7 +220,8 @@ def _wanted(request: SearchRequest) -> Wanted:
     query = parse(request.query)
     agents, scope_paths = tuple(sorted(set(request.agents))), tuple(sorted(set(request.scope_paths)))
     filters = Filters(agents, scope_paths, request.since, query.repos, query.paths)
-    return Wanted(request, query, filters, identity(query.units, filters, request.scope, request.sort))
+    bound = identity(query.units, query.typed, filters, request.scope, request.sort)
+    return Wanted(request, query, filters, bound)
 
 
 def _report(plan: Plan, scope: str) -> Dict[str, Any]:

@@ -22,9 +22,11 @@ _DOTTED = re.compile(r"\w\.\w|(?:^|\s)\.\w")
 _TICKET = re.compile(r"#\d+|\b[A-Z][A-Z0-9]+-\d+\b")
 _CODE = re.compile(r"[(){}\[\]<>=;|&$`@]|::|->|\+\+|\w#|!=|(?:^|\s)--?\w|\w:\s|\w:$")
 _ERROR = re.compile(
-    r"(?i)\b(?:errors?|exception|traceback|panic(?:ked)?|fatal|errno|segfault|stacktrace|failed|failure|denied|abort(?:ed)?)\b"
+    r"\b(?i:errors?|exception|traceback|panic(?:ked)?|fatal|errno|segfault|stacktrace|failed|failure|denied|abort(?:ed)?)\b"
     r"|\bE[A-Z]{4,}\b"
 )
+#: A version is written with and without its ``v``.
+_VERSION = re.compile(r"[vV]?[0-9]+(?:\.[0-9]+)+(?![\w.])")
 _LITERAL_SHAPES = (_CAMEL, _SNAKE, _PATH, _DOTTED, _TICKET, _CODE, _ERROR)
 
 
@@ -71,13 +73,24 @@ def _unspaced(word: str) -> bool:
 
 
 class Query(NamedTuple):
-    """A parsed query: ``repos`` and ``paths`` are the operators' values, ``cut`` says that not all of it was used."""
+    """A parsed query: ``repos`` and ``paths`` are the operators' values, ``cut`` says that not all of it was used.
+
+    ``typed`` is a literal text, or one that stands alone, when there is more to it than its words.
+    """
 
     units: Tuple[Unit, ...]
     repos: Tuple[str, ...] = ()
     paths: Tuple[str, ...] = ()
     literal: bool = False
     cut: bool = False
+    typed: str = ""
+
+    def as_typed(self) -> "re.Pattern[str] | None":
+        """How ``typed`` stands in a text exactly, in letters of either case."""
+        if not self.typed:
+            return None
+        before, behind = (r"\b" if edge.isalnum() or edge == "_" else "" for edge in (self.typed[0], self.typed[-1]))
+        return re.compile(before + r"\s+".join(map(re.escape, self.typed.split())) + behind, re.IGNORECASE)
 
 
 def parse(text: str) -> Query:
@@ -88,6 +101,7 @@ def parse(text: str) -> Query:
     repos: List[str] = []
     paths: List[str] = []
     free: List[str] = []
+    inner: List[str] = []
     at = _end_of_space(text, 0)
     while at < len(text):
         operator = _OPERATOR.match(text, at)
@@ -100,15 +114,25 @@ def parse(text: str) -> Query:
         found = _QUOTED.match(text, at) or _WORD.match(text, at)
         assert found is not None
         quoted = found.re is _QUOTED
-        unit = _unit(found.group(1) if quoted else found.group(), quoted)
+        said = found.group(1) if quoted else found.group()
+        unit = _unit(said, quoted)
         if unit is not None:
             units.append(unit)
             free.append(found.group())
+            inner.append(said)
         at = _end_of_space(text, found.end())
     kept, more = _first_terms(units)
     shown = " ".join(free)
     literal = any(unit.quoted for unit in kept) or any(shape.search(shown) for shape in _LITERAL_SHAPES)
-    return Query(tuple(kept), tuple(repos), tuple(paths), literal, cut or more)
+    typed = _typed(inner, kept) if literal or len(kept) == 1 else ""
+    return Query(tuple(kept), tuple(repos), tuple(paths), literal, cut or more, typed)
+
+
+def _typed(said: List[str], units: List[Unit]) -> str:
+    """The text without what ends a sentence; empty when its words, or folded letters, are all there is to it."""
+    text = " ".join(" ".join(said).lower().split()).rstrip(".,;!?")
+    words = " ".join(word for unit in units for word in unit.words)
+    return "" if not text.isascii() or (text == words and not any(unit.parts for unit in units)) else text
 
 
 def _end_of_space(text: str, at: int) -> int:
@@ -133,7 +157,10 @@ def _unit(text: str, quoted: bool) -> "Unit | None":
         symbols = operators
     if not words and not symbols:
         return None
-    return Unit(words, parts, tuple(symbols), quoted)
+    alternatives: Tuple[Tuple[str, ...], ...] = ()
+    if _VERSION.match(text):
+        alternatives = ((words[0][1:] if words[0].startswith("v") else "v" + words[0], *words[1:]),)
+    return Unit(words, parts, tuple(symbols), quoted, alternatives)
 
 
 def _first_terms(units: List[Unit]) -> Tuple[List[Unit], bool]:

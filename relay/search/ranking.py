@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Dict, Hashable, Iterable, List, NamedTuple, Optional, Set, Tuple
 
-from relay.search.retrieval import Match, Rows
+from relay.search.retrieval import ROW_BITS, Match, Matches, Rows
 from relay.search.sessions import Age, SessionTable, Standing
 
 #: bm25 here knows no lengths (that would cost four times as much); so many of the best places are put right by their
 #: rows' lengths, in compressed bytes.
 WEIGHED, USUAL_LENGTH, LENGTH_SHARE = 100, 500, 0.3
 
-#: Of so many of the best places the texts are read to tell a name from the same words apart.
+#: Of so many of the best places the texts are read to tell what stands as typed from another name of its words, and
+#: that name from the words apart.
 NAMED = 40
 
 
@@ -33,20 +34,26 @@ class Place(NamedTuple):
 class Ranking:
     """Collects the rungs of one search; ``places`` holds the whole conversations so far, in order."""
 
-    def __init__(self, table: SessionTable, rows: Rows, name: "re.Pattern[str] | None" = None) -> None:
+    def __init__(
+        self,
+        table: SessionTable,
+        rows: Rows,
+        typed: "re.Pattern[str] | None" = None,
+        name: "re.Pattern[str] | None" = None,
+    ) -> None:
         self.places: List[Place] = []
-        self._name = name
+        self._forms = [form for form in (typed, name) if form is not None]
         self._rows = rows
         self._table = table
         self._seen: Set[Hashable] = set()
 
-    def add(self, found: Dict[int, Match], level: int) -> None:
+    def add(self, matches: Matches, level: int) -> None:
         """Places what one rung found behind what is there; ``level`` is higher for stricter rungs."""
         # One conversation mostly has one session: the others are put aside, so that the usual way stays short.
         best: Dict[Hashable, Tuple[Standing, Match]] = {}
         more: Dict[Hashable, List[Tuple[Standing, Match]]] = {}
         standing_of, seen = self._table.standing, self._seen
-        for session, match in found.items():
+        for session, match in matches.best.items():
             standing = standing_of(session)
             key = standing.conversation
             if key in seen:
@@ -63,30 +70,46 @@ class Ranking:
         ]
         places.extend(self._forks(forks, level) for forks in more.values())
         places.sort()
-        weighed = sorted(self._by_length(places[:WEIGHED], level))
+        weighed = sorted(self._weighed(places[:WEIGHED], matches.more, level))
         self.places.extend(weighed)
         for place in places[WEIGHED:]:
             fall = max(-level + (place.fall + level) / (1 + LENGTH_SHARE), weighed[-1].fall)
             self.places.append(Place(fall, place.age, place.session, place.row, place.duplicates))
 
-    def _by_length(self, places: List[Place], level: int) -> List[Place]:
-        """The places with what their rows' lengths make of their scores."""
-        lengths = self._rows.lengths(place.row for place in places if place.row is not None)
-        names = self._with_name(places[:NAMED])
-        weighed = []
+    def _weighed(self, places: List[Place], more: Dict[int, List[Match]], level: int) -> List[Place]:
+        """The places, each with that row of its session which scores best once its length and form are known."""
+        choices: List[List[Tuple[float, int]]] = []
         for place in places:
-            share = lengths.get(place.row or 0, USUAL_LENGTH) / USUAL_LENGTH
-            fall = (place.fall + level) / (1 + LENGTH_SHARE * share)
-            fall = -level + (fall if not names or place.row in names else fall / 2)
-            weighed.append(Place(fall, place.age, place.session, place.row, place.duplicates))
+            assert place.row is not None
+            session = place.row >> ROW_BITS
+            standing = self._table.standing(session)
+            others = [(_fall(standing, score, level), row) for score, row in more.get(session, ())]
+            choices.append([(place.fall, place.row), *others])
+        lengths = self._rows.lengths(row for choice in choices for _, row in choice)
+        forms = self._formed(row for choice in choices[:NAMED] for _, row in choice)
+        weighed = []
+        for place, choice in zip(places, choices):
+            falls = []
+            for fall, row in choice:
+                score = -(fall + level) / (1 + LENGTH_SHARE * lengths.get(row, USUAL_LENGTH) / USUAL_LENGTH)
+                if forms:
+                    score = (score + forms.get(row, 0)) / (1 + len(self._forms))
+                falls.append((-level - score, row))
+            fall, row = min(falls)
+            weighed.append(Place(fall, place.age, place.session, row, place.duplicates))
         return weighed
 
-    def _with_name(self, places: List[Place]) -> Set[int]:
-        """The rows in which what was typed as one name stands as one."""
-        if self._name is None:
-            return set()
-        texts = self._rows.texts(place.row for place in places if place.row is not None)
-        return {row for row, text in texts.items() if self._name.search(text)}
+    def _formed(self, rows: Iterable[int]) -> Dict[int, int]:
+        """How near the rows' texts come to what was typed, higher is nearer; with its words alone they are left out."""
+        if not self._forms:
+            return {}
+        near = {}
+        for row, text in self._rows.texts(rows).items():
+            for place, form in enumerate(self._forms):
+                if form.search(text):
+                    near[row] = len(self._forms) - place
+                    break
+        return near
 
     def _forks(self, found: List[Tuple[Standing, Match]], level: int) -> Place:
         """The place of several sessions (forks, subagents) that are one conversation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from typing import AbstractSet, Dict, Iterable, List, Optional, Tuple
+from typing import AbstractSet, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from relay.search.expressions import scoped
 from relay.search.sessions import SessionTable
@@ -22,8 +22,18 @@ COUNTED = 20_000
 _LISTED = 2000
 
 
-#: The bm25 score of a session's best row (higher is better) and that row's id.
+#: Of so many matching rows every one is told, so that a session may answer with another than the one of most words.
+ALL_TOLD, RUNNERS_UP = 3000, 2
+
+#: The bm25 score of a row (higher is better) and its id.
 Match = Tuple[float, int]
+
+
+class Matches(NamedTuple):
+    """Each session's best match, and the next best ones of some; ``bm25`` knows no lengths, so these may be better."""
+
+    best: Dict[int, Match]
+    more: Dict[int, List[Match]]
 
 
 def unpacked(packed: bytes) -> List[str]:
@@ -55,17 +65,24 @@ class Rows:
         self._connection.create_function("relay_allowed", 1, lambda row: (row >> ROW_BITS) in allowed)
         return " AND relay_allowed(rowid)"
 
-    def best(self, expression: str) -> Dict[int, Match]:
+    def matches(self, expression: str) -> Matches:
         """What matches in each visible session, by the session's key."""
         weights = ", ".join(map(str, WEIGHTS))
-        found = self._connection.execute(
-            f"SELECT rowid >> {ROW_BITS}, max(score), rowid FROM "
-            f"(SELECT rowid, -bm25(words, {weights}) AS score FROM words WHERE words MATCH ?{self._where} LIMIT -1) "
-            f"GROUP BY rowid >> {ROW_BITS}",
-            (scoped(expression, self._scope),),
-        )
-        visible = self._visible
-        return {match[0]: match[1:] for match in found.fetchall() if match[0] in visible}
+        columns = f"rowid AS row, -bm25(words, {weights}) AS score"
+        scored = f"SELECT {columns} FROM words WHERE words MATCH ?{self._where} LIMIT -1"
+        matched, visible = scoped(expression, self._scope), self._visible
+        if self._count(expression, ALL_TOLD) == ALL_TOLD:
+            found = self._connection.execute(
+                f"SELECT row >> {ROW_BITS}, max(score), row FROM ({scored}) GROUP BY row >> {ROW_BITS}", (matched,)
+            )
+            return Matches({match[0]: match[1:] for match in found.fetchall() if match[0] in visible}, {})
+        told: Dict[int, List[Match]] = {}
+        for row, score in self._connection.execute(scored, (matched,)).fetchall():
+            if row >> ROW_BITS in visible:
+                told.setdefault(row >> ROW_BITS, []).append((score, row))
+        best = {session: max(rows) for session, rows in told.items()}
+        more = {session: sorted(rows)[-1 - RUNNERS_UP : -1] for session, rows in told.items() if len(rows) > 1}
+        return Matches(best, more)
 
     def lengths(self, rows: Iterable[int]) -> Dict[int, int]:
         """How long the rows' texts are, in compressed bytes."""
@@ -79,8 +96,11 @@ class Rows:
 
     def postings(self, expression: str) -> int:
         """How many rows match, at most COUNTED, visible or not."""
+        return self._count(expression, COUNTED)
+
+    def _count(self, expression: str, most: int) -> int:
         found = self._connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {COUNTED})",
+            f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {most})",
             (scoped(expression, self._scope),),
         )
         return int(found.fetchone()[0])

@@ -127,6 +127,16 @@ def test_what_the_person_wrote_ranks_above_tool_output(library: Library) -> None
     assert library.found("needle") == ["s3", "s2", "s1"]
 
 
+def test_a_session_answers_with_its_short_row_rather_than_a_long_one_of_more_words(library: Library) -> None:
+    noise = " ".join(f"line{number}" for number in range(900))
+    library.add(tool(f"race race race {noise} reattach reattach"), assistant("the reattach of a race"))
+    library.add(assistant("so the reattach " + "and other words " * 20 + "of a race"))
+    add_all(library, ["other"] * 10)
+    hits = library.search("race reattach")["hits"]
+    assert [hit["sessionId"] for hit in hits[:2]] == ["s1", "s2"]
+    assert hits[0]["evidence"]["snippet"] == "the [[reattach]] of a [[race]]"
+
+
 def test_equal_hits_come_newest_first(library: Library) -> None:
     add_all(library, ["needle"] * 3 + ["other"] * 9)
     assert library.found("needle") == ["s3", "s2", "s1"]

@@ -20,7 +20,9 @@ def test_literal_shapes(text: str) -> None:
     assert parse(text).literal
 
 
-@pytest.mark.parametrize("text", ["reattach race", "why does it hang", "検索", "état", "Hello", "don't", "well-known"])
+@pytest.mark.parametrize(
+    "text", ["reattach race", "why does it hang", "検索", "état", "Hello", "don't", "well-known", "explain every echo"]
+)
 def test_prose(text: str) -> None:
     assert not parse(text).literal
 

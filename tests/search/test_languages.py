@@ -33,6 +33,50 @@ def test_a_name_ranks_above_the_same_words_apart(library: Library, query: str) -
 
 
 @pytest.mark.parametrize(
+    "query, other",
+    [
+        ("->field", "the field field"),
+        ("std::", "std std"),
+        ("TODO:", "todo todo"),
+        ("<div>", "div div"),
+        ("f()", "f f"),
+        ("*.py", "py py"),
+        ("~/.bashrc", "bashrc bashrc"),
+        ("../lib", "lib lib"),
+        ("50%", "50 50"),
+        ("--foo-bar", "--foo=bar --foo=bar"),
+        ("terminal_path", "terminal/path terminal.path"),
+        ("terminal/path", "TERMINAL_PATH terminal-path"),
+        ("Terminal::path", "terminal->path terminalPath"),
+        ("2.1.9", "v2.1.9 2-1-9"),
+        ("v2.1.9", "2.1.9 v2/1/9"),
+        ("ls ~/lib", "ls lib ls lib"),
+    ],
+)
+def test_what_stands_as_typed_ranks_first_however_long_or_old_its_row(library: Library, query: str, other: str) -> None:
+    typed = query.strip('"')
+    library.add(tool(f"among much {'other output ' * 30} {typed} {'and more of it ' * 30}"))
+    library.add(user(other))
+    add_all(library, ["unrelated"] * 8)
+    assert library.found(query)[:2] == ["s1", "s2"]
+
+
+def test_a_version_is_found_with_and_without_its_letter(library: Library) -> None:
+    add_all(library, ["release v2.1.9 today", "version 2.1.9 is out", "1 of 9", "v2.1.8"])
+    assert library.found("2.1.9") == ["s2", "s1"]
+    assert library.found("v2.1.9") == ["s1", "s2"]
+    assert library.snippet("2.1.9") == "version [[2.1.9]] is out"
+
+
+def test_pages_of_two_names_of_the_same_words_stay_apart(library: Library) -> None:
+    add_all(library, ["a_b", "a/b", "a_b", "a/b"])
+    cursor = library.search("a_b", limit=1)["page"]["cursor"]
+    assert library.found("a/b", limit=2) == ["s4", "s2"]
+    assert library.found("a_b", limit=1, cursor=cursor) == ["s1"]
+    assert library.search("a/b", cursor=cursor) == {"kind": "malformed-cursor"}
+
+
+@pytest.mark.parametrize(
     "query, text, other",
     [
         ("C++", "written in C++ mostly", "written in C mostly"),
