@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import uuid
 from typing import Any, Iterator, List, Optional, Tuple
@@ -187,7 +186,7 @@ class OpenIndex:
     def close(self) -> None:
         """Give the connection back; may be called twice.
 
-        Of a file that was replaced the side files go first: they would be taken for those of the file that stands there.
+        Of a file that was replaced the side files go first: they would be taken for those of the one that stands there.
         """
         if self in _OPEN:
             if self.replaced():
@@ -245,8 +244,8 @@ def _prepare_folder(folder: str) -> None:
 
 
 def _open(path: str) -> OpenIndex:
-    if os.path.lexists(path) and not os.path.isfile(path):
-        raise IndexForeign("What stands in the index's place is no file; it is set aside.")
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise IndexForeign("A pipe or a device stands in the index's place; it is set aside.")
     # SQLite gives its side files the mode of the database, so the database must be private from its first byte.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     if os.stat(path).st_mode & 0o077:
@@ -322,8 +321,6 @@ def set_aside(path: str, suffix: str) -> None:
     for name in _with_side_files(path):
         target = path + suffix + name[len(path) :]
         with contextlib.suppress(FileNotFoundError):
-            if os.path.isdir(target) or os.path.isdir(name):
-                _drop(target)
             os.replace(name, target)
 
 
@@ -331,23 +328,15 @@ def remove_damaged(path: str) -> None:
     """Drop what was set aside as damaged, once the new index holds everything again."""
     for name in _with_side_files(path + DAMAGED):
         with contextlib.suppress(OSError):
-            _drop(name)
+            os.remove(name)
 
 
 def remove(path: str) -> None:
     """Remove the index, its side files and everything that was set aside. Raises OSError."""
     for base in (path, path + DAMAGED, path + FOREIGN):
         for name in _with_side_files(base):
-            _drop(name)
-
-
-def _drop(path: str) -> None:
-    """Remove what is there, a folder with all that is in it; nothing may be there."""
-    with contextlib.suppress(FileNotFoundError):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.remove(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(name)
 
 
 def _with_side_files(path: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Sequ
 
 from relay.index import opening, upkeep
 from relay.index.names import given
-from relay.index.writer import Writer
+from relay.index.writer import Cursor, Writer
 from relay.indexer import priority, reading, roots
 from relay.indexer.backlog import Due, Events, Folder
 from relay.indexer.changes import Fingerprint, fingerprint
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from relay.indexer.ahead import Ahead, Early
 
 #: A commit is made when so many characters of text, or so many seconds, have gathered. FTS5 writes out everything it
-#: holds at a commit, so their size decides the speed of a backfill (docs/decisions/index-layout.md).
+#: holds at a commit, so their size decides the speed of a backfill (docs/decisions/index-storage.md).
 COMMIT_CHARACTERS, COMMIT_SECONDS = 16 << 20, 3.0
 #: Bytes due that make a backfill: FTS5 then gathers more before it writes, and merges afterwards.
 BULK_BYTES = 16 << 20
@@ -172,10 +172,10 @@ class Indexing:
 
     def _read(self, source: Source, seen: Optional[Fingerprint], early: Optional[Early]) -> None:
         started = time.monotonic()
+        cursor = self.writer.cursor(source.path)
         try:
             if seen is None:
                 seen = fingerprint(source)
-                cursor = self.writer.cursor(source.path)
                 if cursor is not None and Fingerprint(*cursor[5:8]) == seen and cursor.failure is None:
                     return
                 oldest = upkeep.cutoff(self._history_days)
@@ -192,9 +192,16 @@ class Indexing:
         except OSError:
             return  # not to be looked at: the sweep says why
         self._merge_owed = True
-        self._events.rest(source.path, time.monotonic() - started)
+        self._events.rest(source.path, (time.monotonic() - started) * self._again(source.path, cursor))
         if not settled:
             self._events.add(source, 0.2)
+
+    def _again(self, path: str, before: Optional[Cursor]) -> float:
+        """The part of what was just read that had been read before: what is new need not rest."""
+        now = self.writer.cursor(path)
+        if now is None or not now.size:
+            return 1.0
+        return 1.0 - min(max(now.offset - (before.offset if before else 0), 0) / now.size, 1.0)
 
     def read_events(self, early: bool = False) -> bool:
         """Read what events named (``early``: also what should wait) and commit it; False when there was nothing."""

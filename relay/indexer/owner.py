@@ -36,7 +36,7 @@ POLL_FACTOR, POLL_LEAST = 500.0, 2.0
 RETRY_LEAST, RETRY_MOST = 1.0, 10.0
 #: Seconds between two small steps of tidying up.
 TIDY_REST = 0.02
-#: Seconds of a reading whose end a reconcile pass waits for.
+#: Seconds of a reading after which what a reconcile pass would read besides is read in the middle of it.
 SHORT_READING = 1.0
 
 
@@ -74,6 +74,8 @@ class Owner:
         self._damage_found = False
         self._busy = False
         self._inside = False
+        #: Up to which number the passes asked for have been made, but for the source that was being read.
+        self._passed_amid = 0
         self._sweep_owed = True
         self._sweeping = False
         self._swept = False
@@ -234,12 +236,14 @@ class Owner:
             return
         self._inside = True
         try:
-            if self.passes.owed:
-                # A pass cannot wait for a long reading; one that ends soon may be of the very source it was asked for.
-                if time.monotonic() - indexing.reading_since > SHORT_READING:
-                    self._pass(indexing)
-            else:
+            asked = self.passes.begin()
+            if not self.passes.owed or self._passed_amid == asked:
                 indexing.read_events()
+            elif time.monotonic() - indexing.reading_since > SHORT_READING:
+                # The pass itself waits for the end of the reading: the source may be the very one it was asked for.
+                # Who cannot wait so long finds all the rest, and is told that it may not be current.
+                self._passed_amid = asked
+                indexing.reconcile()
         finally:
             self._inside = False
 
@@ -285,6 +289,8 @@ class Owner:
             raise IndexDamaged("The index is damaged; it is set aside and rebuilt.")
         if indexing.index.replaced():
             raise _Replaced
+        if indexing.index.bereft():
+            raise IndexDamaged("The index has lost a file beside it; it is rebuilt.")
         lists = [stamp(path) for path in self._lists]
         if lists != self._lists_seen:
             self._lists_seen = lists
@@ -294,7 +300,8 @@ class Owner:
         changed = set(self._watcher.tick())
         for why in set(self._watcher.polled.values()):
             warn(f"some folders are watched by polling: {why}")
-        for path in {*self._watcher.polled, *self._watcher.doubted}:
+        # What could not be looked at causes no event when it can be.
+        for path in {*self._watcher.polled, *self._watcher.doubted, *indexing.problems}:
             if now >= self._polls.setdefault(path, now + POLL_LEAST):
                 changed.add(path)
         for path in changed if not self._sweep_owed else ():

@@ -43,6 +43,8 @@ class Watcher:
         #: Folders whose events may be incomplete (overlay file systems): they are polled as well.
         self.doubted: Set[str] = set()
         self._flat: Set[str] = set()
+        #: Folders that may not be read; they are watched when they may.
+        self._denied: Set[str] = set()
         #: Folder ▶ wall clock (ns) since which changes cause events.
         self.since: Dict[str, int] = {}
 
@@ -66,6 +68,9 @@ class Watcher:
                 identity: Optional[Tuple[int, int]] = (status.st_dev, status.st_ino)
             except OSError:
                 identity = None
+            if path in self._denied and os.access(path, os.R_OK | os.X_OK):
+                self._denied.discard(path)
+                self.polled.pop(path, None)
             watched = self._watches.get(path)
             if watched is not None and (watched[1] != identity or path in self._anew or not self._is_alive(watched[0])):
                 self._forget(path)
@@ -113,6 +118,8 @@ class Watcher:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 return False  # gone again; the next tick sees what is there
+            if not os.access(path, os.R_OK | os.X_OK):
+                self._denied.add(path)
             self.polled[path] = _LIMITS.get(error.errno or 0, f"watching it failed ({error.strerror})")
             return True
         self._anew.discard(path)

@@ -286,14 +286,15 @@ def test_a_pass_that_fails_is_an_error_for_the_waiter(box: Box, monkeypatch: pyt
 
 
 def test_freshness_is_not_kept_waiting_by_a_large_file(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reconcile pass is served between the slices of a long reading."""
+    """What a pass would read besides is read between the slices of a long reading, whose end the pass waits for."""
     from relay.indexer import appending, indexing
 
     monkeypatch.setattr(appending, "SLICE", 1000)
     real = indexing.Indexing._breathe
+    pace = [0.02]
 
     def slow(self: indexing.Indexing) -> None:
-        time.sleep(0.02)
+        time.sleep(pace[0])
         real(self)
 
     monkeypatch.setattr(indexing.Indexing, "_breathe", slow)
@@ -301,9 +302,13 @@ def test_freshness_is_not_kept_waiting_by_a_large_file(box: Box, monkeypatch: py
     indexer = box.start()
     until(lambda: indexer.status()["filesDue"] == 1 and len(box.texts()) > 0 or None, indexer.status)
     box.say("small.jsonl", "urgent")
-    assert indexer.reconcile(5) is True
-    assert box.texts("small") == ["urgent"]
+    pace[0] = 0.2
+    assert indexer.reconcile(0.5) is False
+    until(lambda: box.texts("small") == ["urgent"], indexer.status)
     assert indexer.status()["phase"] == "indexing"
+    pace[0] = 0.0
+    assert indexer.reconcile(10) is True
+    assert len(box.texts("big")) == 2000
     indexer.close()
 
 
