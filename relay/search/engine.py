@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from relay.contract.requests import SearchRequest
 from relay.contract.responses import malformed_cursor, stale_cursor
 from relay.index.faults import IndexUnavailable
-from relay.index.opening import file_identity, open_for_reading
+from relay.index.opening import open_for_reading, reading_identity
 from relay.search.cursor import Cursor, MalformedCursor, decode, encode, identity
 from relay.search.filters import Filters
 from relay.search.hits import Page
@@ -42,10 +42,10 @@ class Wanted(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A connection in use by one search, and the file it is of (device and inode)."""
+    """A connection in use by one search, and the file it is of."""
 
     connection: sqlite3.Connection
-    file: Optional[Tuple[int, int]]
+    file: Optional[Tuple[int, int, bool]]
 
 
 class Order(NamedTuple):
@@ -147,7 +147,7 @@ class Engine:
 
     def _lease(self) -> Lease:
         """A connection to the file that stands at the path now: a rebuilt index is another file."""
-        file = file_identity(self._path)
+        file = reading_identity(self._path)
         with self._lock:
             if self._closed:
                 raise IndexUnavailable("The index is closed.")
