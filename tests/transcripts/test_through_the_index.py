@@ -22,7 +22,8 @@ def index(home: Path) -> List[Tuple[Any, ...]]:
     run_full_pass(state, Env(str(home)), None, lambda progress: None)
     with contextlib.closing(opening.open_for_reading(opening.database_path(state))) as connection:
         return connection.execute(
-            "SELECT agent, session_id, title, message_count, (SELECT count(*) FROM rows WHERE rows.id >> 28 = sessions.id) "
+            "SELECT agent, session_id, title, message_count, "
+            "(SELECT count(*) FROM rows WHERE rows.id >> 28 = sessions.id) "
             "FROM sessions WHERE live = 1 ORDER BY agent, session_id"
         ).fetchall()
 
