@@ -273,7 +273,8 @@ def test_openclaw_takes_off_what_the_channel_put_on(tmp_path: Path) -> None:
 def test_openclaw_ids_belong_to_an_agent_and_archives_rank_behind(tmp_path: Path) -> None:
     for file in (
         "main/sessions/{}.jsonl", "main/sessions/{}.jsonl.reset.2026-01-01",
-        "main/sessions/{}.jsonl.deleted.2026-01-02", "main/sessions/{}.jsonl.full.bak", "garden/sessions/{}.jsonl", "garden/agent/codex-home/sessions/{}.jsonl",
+        "main/sessions/{}.jsonl.deleted.2026-01-02",
+        "main/sessions/{}.jsonl.full.bak", "garden/sessions/{}.jsonl", "garden/agent/codex-home/sessions/{}.jsonl",
         "main/sessions/{}.jsonl.lock", "main/sessions/sessions.json",
     ):  # fmt: skip
         lines(tmp_path / ".openclaw/agents" / file.format(SID), HEADER, user("u1", None, "hello"))
