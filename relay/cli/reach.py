@@ -37,7 +37,7 @@ def faults(codes: Mapping[type[ClientFault], int] | None = None) -> Iterator[Non
     try:
         yield
     except ClientFault as fault:
-        known: dict[type[Exception], int] = {UnknownHost: USAGE, HostsFileBroken: USAGE, **(codes or {})}
+        known: dict[type[ClientFault], int] = {UnknownHost: USAGE, HostsFileBroken: USAGE, **(codes or {})}
         code = next((code for kind, code in known.items() if isinstance(fault, kind)), NO_ANSWER)
         raise HostFault(str(fault), code) from fault
 
