@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from relay.transcripts.globs import beside, files_by, homes, store, together
+from relay.transcripts.globs import beside, files_by, homes, mark_by, store, together
 from relay.transcripts.registry import APPEND, WHOLE, Agent, Store
 
 GEMINI = Agent(
@@ -19,6 +19,7 @@ GEMINI = Agent(
             "tmp",
             "gemini:read",
             ("*/chats/session-*.jsonl", "*/chats/session-*.json", "*/chats/*/*.jsonl"),
+            mark=mark_by("gemini:registered_folder"),
         ),
     ),
 )
@@ -36,6 +37,7 @@ KIMI = Agent(
             "kimi:WireReader",
             ("*/*/wire.jsonl", "*/*/subagents/*/wire.jsonl", ("*/<uuid>/state.json", "{0}/{1}/wire.jsonl")),
             files=beside("state.json", "metadata.json"),
+            mark=mark_by("kimi:registered_folder"),
             rank=1,
         ),
         store(
@@ -46,6 +48,7 @@ KIMI = Agent(
             "kimi:read_context",
             ("*/*/context.jsonl", "*/*.jsonl"),
             files=beside("state.json", "metadata.json", "wire.jsonl"),
+            mark=mark_by("kimi:registered_folder"),
         ),
         store(
             "kimi",
@@ -59,6 +62,7 @@ KIMI = Agent(
                 ("*/session_*/state.json", "{0}/session_{1}/agents/main/wire.jsonl"),
             ),
             files=beside("../../state.json"),
+            mark=mark_by("kimi_code:registered_folder"),
             rank=1,
         ),
     ),

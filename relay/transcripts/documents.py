@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 import re
-from typing import Any, BinaryIO, Dict, Iterator, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Tuple
 
 from relay.transcripts.regular import opener
 from relay.transcripts.types import Unreadable
@@ -19,6 +19,8 @@ _CHUNK = 256 * 1024
 #: A syntax error this near the end of what was read so far may only mean that the rest is not there yet.
 _TORN = 16
 
+#: By path: the file's stamp when it was read, and what it held.
+_shared: Dict[str, Tuple[Tuple[int, int, int], Dict[str, Any]]] = {}
 _decode = json.JSONDecoder(strict=False).raw_decode
 _blank = re.compile(r"[ \t\r\n]*")
 #: Nothing but what a number may go on with, up to the end of what was read.
@@ -67,6 +69,19 @@ def sidecar_object(path: str) -> Dict[str, Any]:
     """``sidecar`` for a file that should hold an object; empty when it does not."""
     value = sidecar(path)
     return value if isinstance(value, dict) else {}
+
+
+def shared(path: str, read: Callable[[str], Dict[str, Any]] = sidecar_object) -> Dict[str, Any]:
+    """What ``read`` makes of a file that many sources share: it is read again only when it has changed."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return {}
+    stamp = status.st_ino, status.st_size, status.st_mtime_ns
+    known = _shared.get(path)
+    if known is None or known[0] != stamp:
+        known = _shared[path] = stamp, read(path)
+    return known[1]
 
 
 def _object(scanner: "_Scanner", streamed: Tuple[str, ...]) -> Iterator[Tuple[str, Any]]:

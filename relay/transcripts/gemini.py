@@ -255,6 +255,11 @@ def _result(call: Mapping[str, Any]) -> str:
     return text if text.strip() else content.output_text(call.get("resultDisplay"))
 
 
+def registered_folder(source: Source) -> str:
+    """The project's folder as far as it stands outside the session; the store's ``mark``."""
+    return folder_of_project(source, {}) or ""
+
+
 def folder_of_project(source: Source, head: Mapping[str, Any]) -> Optional[str]:
     """The project's folder: from its marker, from the register of projects, or the known folder with the right hash."""
     project = os.path.relpath(source.path, source.root).split(os.sep)[0]
@@ -266,12 +271,12 @@ def folder_of_project(source: Source, head: Mapping[str, Any]) -> Optional[str]:
                 return text_or_none(path)
     except (OSError, ValueError):
         pass
-    projects = mapping(documents.sidecar_object(os.path.join(source.home, "projects.json")).get("projects"))
+    projects = mapping(documents.shared(os.path.join(source.home, "projects.json")).get("projects"))
     for path, slug in projects.items():
         if slug == project:
             return text_or_none(path)
     added = [path for path in items(head.get("directories")) if isinstance(path, str)]
-    trusted = documents.sidecar_object(os.path.join(source.home, "trustedFolders.json"))
+    trusted = documents.shared(os.path.join(source.home, "trustedFolders.json"))
     wanted = (project, head.get("projectHash"))
     for path in [*projects, *added, *trusted]:
         if hashlib.sha256(path.encode("utf-8", "replace")).hexdigest() in wanted:

@@ -128,13 +128,21 @@ def beside(*names: str) -> Callable[[Source], List[str]]:
 
 def files_by(function: str) -> Callable[[Source], Sequence[str]]:
     """For ``Store.files``: the function at ``module:attribute`` of this package, imported when it is first asked."""
+    return _later(function)
+
+
+def mark_by(function: str) -> Callable[[Source], str]:
+    """For ``Store.mark``, likewise."""
+    return _later(function)
+
+
+def _later(function: str) -> Callable[[Source], Any]:
     module, _, attribute = function.partition(":")
 
-    def files(source: Source) -> Sequence[str]:
-        found: Sequence[str] = getattr(importlib.import_module(f"relay.transcripts.{module}"), attribute)(source)
-        return found
+    def call(source: Source) -> Any:
+        return getattr(importlib.import_module(f"relay.transcripts.{module}"), attribute)(source)
 
-    return files
+    return call
 
 
 def homes(*places: str) -> Callable[[Env], Sequence[Tuple[str, bool]]]:

@@ -258,14 +258,19 @@ def _describe(source: Source, session: Session) -> None:
     name = titles.title(text_or_none(name))
     if name:
         session.title = name
+    session.cwd = text_or_none(registered_folder(source)) or session.cwd
+
+
+def registered_folder(source: Source) -> str:
+    """The working folder that ``kimi.json`` has for a session, or an empty string; also the stores' ``mark``."""
     wanted = _work_folder(source)
-    for entry in items(documents.sidecar_object(os.path.join(source.home, "kimi.json")).get("work_dirs")):
+    for entry in items(documents.shared(os.path.join(source.home, "kimi.json")).get("work_dirs")):
         path = mapping(entry).get("path")
         if isinstance(path, str):
             digest = hashlib.md5(path.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
             if wanted == digest or wanted.endswith("_" + digest):
-                session.cwd = text_or_none(path)
-                return
+                return path
+    return ""
 
 
 def _resume(source: Source, session_id: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 from relay.transcripts import content, documents, forks, jsonl, resume, titles, tool_calls
 from relay.transcripts.fold import mapping, text_or_none
 from relay.transcripts.kimi import Spoken
-from relay.transcripts.types import ASSISTANT, SYSTEM, Event, Session
+from relay.transcripts.types import ASSISTANT, SYSTEM, Event, Session, Source
 
 _INJECTED = titles.blocks("git-context")
 #: Records whose type begins so tell nothing that was said.
@@ -144,7 +144,8 @@ class WireReader(Spoken):
             elif not self.prompt:
                 session.title = titles.title(text_or_none(state.get("lastPrompt"))) or session.title
         if session.cwd is None:
-            session.cwd = text_or_none(state.get("workDir")) or text_or_none(state.get("cwd")) or self._indexed_folder()
+            session.cwd = text_or_none(state.get("workDir")) or text_or_none(state.get("cwd"))
+            session.cwd = session.cwd or _folder(self.source.home, self.session_id)
         origin = text_or_none(state.get("forkedFrom"))
         if self.main and origin is not None:
             session.lineage = forks.first(origin, self._forked_from)
@@ -155,16 +156,25 @@ class WireReader(Spoken):
         state = os.path.join(os.path.dirname(self.session_folder), os.path.basename(session_id), "state.json")
         return text_or_none(documents.sidecar_object(state).get("forkedFrom"))
 
-    def _indexed_folder(self) -> Optional[str]:
-        found = None
-        try:
-            for entry in jsonl.records(os.path.join(self.source.home, "session_index.jsonl")):
-                if entry.get("sessionId") == self.session_id:
-                    found = text_or_none(entry.get("workDir"))  # a later line wins
-        except OSError:
-            pass
-        return found
-
     def resume(self) -> Optional[str]:
         moved = resume.home_variable(self.source, "KIMI_CODE_HOME")
         return resume.command("kimi", "--session", self.session_id, env=moved)
+
+
+def registered_folder(source: Source) -> str:
+    """The working folder that the index file has for a session, or an empty string; the store's ``mark``."""
+    session_folder = os.path.dirname(os.path.dirname(os.path.dirname(source.path)))
+    return _folder(source.home, os.path.basename(session_folder)) or ""
+
+
+def _folder(home: str, session_id: str) -> Optional[str]:
+    folders = documents.shared(os.path.join(home, "session_index.jsonl"), _folders)
+    return text_or_none(folders.get(session_id))
+
+
+def _folders(path: str) -> Dict[str, Any]:
+    try:
+        entries = [entry for entry in jsonl.records(path) if isinstance(entry.get("sessionId"), str)]
+    except OSError:
+        return {}
+    return {entry["sessionId"]: entry.get("workDir") for entry in entries}  # a later line wins

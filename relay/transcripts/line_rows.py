@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from relay.transcripts.globs import beside, homes, store
+from relay.transcripts.globs import beside, homes, mark_by, store
 from relay.transcripts.registry import APPEND, WHOLE, Agent
-from relay.transcripts.types import Source
-
-
-def _codex_name(source: Source) -> str:
-    from relay.transcripts import codex_names
-
-    return codex_names.mark(source)
-
 
 CLAUDE = Agent(
     "claude",
@@ -43,7 +35,7 @@ CODEX = Agent(
             "sessions",
             "codex:CodexReader",
             ("**/rollout-*.jsonl",),
-            mark=_codex_name,
+            mark=mark_by("codex_names:mark"),
             rank=4,
         ),
         store(
@@ -53,7 +45,7 @@ CODEX = Agent(
             "sessions",
             "codex_whole:read_compressed",
             ("**/rollout-*.jsonl.zst",),
-            mark=_codex_name,
+            mark=mark_by("codex_names:mark"),
             rank=3,
         ),
         store("codex", "documents", WHOLE, "sessions", "codex_whole:read_document", ("**/rollout-*.json",), rank=2),

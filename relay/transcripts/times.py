@@ -67,9 +67,10 @@ def _from_text(text: str, local: bool) -> Optional[int]:
             return _from_number(float(text))
         except ValueError:
             return None
-    year, month, day_, hour, minute, second, fraction, zone = match.groups()
+    year, month, day_, hour, minute_, second, fraction, zone = match.groups()
     try:
-        moment = datetime(int(year), int(month), int(day_), int(hour or 0), int(minute or 0), min(int(second or 0), 59))
+        second = min(int(second or 0), 59)
+        moment = datetime(int(year), int(month), int(day_), int(hour or 0), int(minute_ or 0), second)
         if zone is None and local:
             whole = int(moment.timestamp()) * 1000
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -122,3 +122,25 @@ def test_what_cannot_be_read_of_a_log_is_said(tmp_path: Path, monkeypatch: pytes
     text(tmp_path / name, json.dumps(record) + "\n")
     assert len(index(tmp_path)) == 1
     assert failures(tmp_path) == [None]
+
+
+def test_a_folder_registered_later_reaches_a_session_that_does_not_change(home: Path, tmp_path: Path) -> None:
+    kimi = home / ".kimi-code"
+    log = kimi / "sessions" / "wd_app_0123456789ab" / "session_1" / "agents" / "main" / "wire.jsonl"
+    log.parent.mkdir(parents=True)
+    said = {"type": "turn.prompt", "time": 1764000000000, "input": [{"type": "text", "text": "hello kimi"}]}
+    log.write_text(json.dumps(said) + "\n")
+    chat = home / ".gemini" / "tmp" / "app" / "chats" / "session-2026-06-01T09-00-9f1c0000.json"
+    chat.parent.mkdir(parents=True)
+    message = {"id": "m1", "timestamp": "2026-06-01T09:00:05.000Z", "type": "user", "content": "hello gemini"}
+    chat.write_text(json.dumps({"sessionId": "9f1c0000-1", "projectHash": "app", "messages": [message]}))
+
+    def folders() -> Dict[str, Optional[str]]:
+        run_full_pass(str(tmp_path / "state"), Env(str(home)), None, lambda progress: None)
+        with contextlib.closing(opening.open_for_reading(opening.database_path(str(tmp_path / "state")))) as connection:
+            return dict(connection.execute("SELECT agent, cwd FROM sessions WHERE live = 1").fetchall())
+
+    assert folders() == {"kimi": None, "gemini": None}
+    (kimi / "session_index.jsonl").write_text(json.dumps({"sessionId": "session_1", "workDir": "/w/kimi"}) + "\n")
+    (home / ".gemini" / "projects.json").write_text(json.dumps({"projects": {"/w/gemini": "app"}}))
+    assert folders() == {"kimi": "/w/kimi", "gemini": "/w/gemini"}
