@@ -71,7 +71,10 @@ class Rows:
         columns = f"rowid AS row, -bm25(words, {weights}) AS score"
         scored = f"SELECT {columns} FROM words WHERE words MATCH ?{self._where} LIMIT -1"
         matched, visible = scoped(expression, self._scope), self._visible
-        if self._count(expression, ALL_TOLD) == ALL_TOLD:
+        count = self._count(expression, ALL_TOLD)
+        if not count:
+            return Matches({}, {})
+        if count == ALL_TOLD:
             found = self._connection.execute(
                 f"SELECT row >> {ROW_BITS}, max(score), row FROM ({scored}) GROUP BY row >> {ROW_BITS}", (matched,)
             )
