@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 from installer import faults
+from relay.cli.render import on_host
 from relay.cli.text import line
 from relay.client.faults import ClientFault
 from relay.client.launcher import LAUNCHER, remote_command
@@ -40,8 +39,7 @@ def enable(connection: Connection, target: str, history_days: int | None) -> Non
 
 def by_hand(target: str) -> str:
     """The one line that a person runs to turn the box on."""
-    # Unquoted, the tilde would be this machine's home.
-    return f"{LAUNCHER} enable" if target == "local" else f"ssh {shlex.quote(target)} '{remote_command('enable')}'"
+    return f"{LAUNCHER} enable" if target == "local" else on_host(f"ssh:{target}", "enable")
 
 
 def try_is_enabled(connection: Connection, target: str) -> bool | None:

@@ -27,7 +27,7 @@ def replace_config_file(folder: str, name: str, value: Any) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if os.stat(folder).st_mode & 0o077:
         os.chmod(folder, 0o700)
-    target = os.path.join(folder, name)
+    target = os.path.realpath(os.path.join(folder, name))  # a link into a folder of dot files stays one
     temporary = f"{target}.{uuid.uuid4().hex}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

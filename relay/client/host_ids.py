@@ -14,6 +14,7 @@ RUNTIME = "runtime"
 
 #: What JavaScript's encodeURIComponent leaves as it is, so that both ends write one id the same way.
 _PLAIN = "-_.!~*'()"
+_KINDS = {SSH: "an SSH host", RUNTIME: "a runtime"}
 _HEX = frozenset("0123456789abcdefABCDEF")
 _LONGEST = 512
 
@@ -45,9 +46,11 @@ def parse(text: str) -> HostId:
     kind, colon, encoded = text.partition(":")
     if not colon or kind not in (SSH, RUNTIME):
         raise UnknownHost(f"{text!r} names no host. Write local, ssh:TARGET or runtime:NAME; see `relay hosts list`.")
+    if kind == SSH and encoded.startswith("//"):  # ssh's own long form: ssh://me@box:2222
+        encoded = encoded[2:].rstrip("/")
     name = _decoded(encoded)
     if name is None or not _sound(kind, name):
-        raise UnknownHost(f"{text!r} names no host: what follows the colon cannot be a {kind} name.")
+        raise UnknownHost(f"{text!r} names no host: what follows the colon cannot be the name of {_KINDS[kind]}.")
     return HostId(kind, name)
 
 
@@ -64,5 +67,14 @@ def _decoded(encoded: str) -> str | None:
 def _sound(kind: str, name: str) -> bool:
     if not name or len(name) > _LONGEST or not name.isprintable() or name != name.strip():
         return False
+    return kind != SSH or _is_target(name)
+
+
+def _is_target(name: str) -> bool:
     # A target that begins with a dash would be read as an option by ssh.
-    return kind != SSH or not (name.startswith("-") or "@-" in name or any(character.isspace() for character in name))
+    if name.startswith("-") or "@-" in name or any(character.isspace() for character in name):
+        return False
+    if name.startswith(("@", "//")) or name.endswith("@"):
+        return False
+    host, colon, port = name.rpartition(":")
+    return not (colon and port.isdecimal() and ":" not in host) or 0 < int(port) < 1 << 16

@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,10 +51,12 @@ def find(config_folder: str, text: str) -> Host:
     for host in load(config_folder):
         if host.id == host_id:
             return host
-    raise UnknownHost(
-        f"{host_id.label} is no configured host. Add it with `relay hosts add {host_id.label}`"
-        + (f" or `relay-installer install {host_id.label}`." if host_id.kind == SSH else " -- COMMAND`.")
-    )
+    name = shlex.quote(host_id.label)
+    remedy = {
+        SSH: f"Add it with `relay hosts add {name}` or `relay-installer install {name}`.",
+        RUNTIME: f"Add it with `relay hosts add {name} -- COMMAND`.",
+    }.get(host_id.kind, "This machine is always there: leave --host out.")
+    raise UnknownHost(f"{host_id.label} is no configured host. {remedy}")
 
 
 def add(config_folder: str, host: Host) -> bool:
@@ -99,7 +103,10 @@ def _editing(config_folder: str) -> Iterator[dict[str, Any]]:
 def _read(config_folder: str) -> dict[str, Any]:
     path = os.path.join(config_folder, FILE_NAME)
     try:
-        with open(path, "rb") as file:
+        # A pipe in the file's place would keep us waiting; opened so, it is seen for what it is.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _broken(config_folder, "is not a regular file")
             content = file.read(_LARGEST + 1)
     except FileNotFoundError:
         return {}

@@ -40,11 +40,14 @@ def connect(target: str, *, timeout: float, interactive: bool, accept_new: bool)
     command = [program, *ssh_config.config_arguments(), "-T", "-o", f"ConnectTimeout={max(1, int(timeout))}"]
     command += ["-o", f"BatchMode={'no' if interactive else 'yes'}", "-o", "ForwardAgent=no", "-o", "ForwardX11=no"]
     command += ["-o", "ClearAllForwardings=yes", "-o", "ServerAliveInterval=15", "-o", "PermitLocalCommand=no"]
-    strict = ssh_config.read(target, timeout).unknown_keys
+    command += ["-o", "RemoteCommand=none"]  # a person's `tmux attach` would stand in the way of ours
+    settings = ssh_config.read(target, timeout)
+    strict = settings.unknown_keys
+    ssh_config.refuse_circle(settings, timeout)  # ssh itself would start one ssh after another, without end
     command += ["-o", f"StrictHostKeyChecking={'accept-new' if accept_new or strict == 'add' else 'yes'}"]
     where = ssh_config.destination(target)
     if _succeeds(
-        [*command, "-O", "check", where]
+        [*command, "-O", "check", *where]
     ):  # the person's own master, which may be past a second factor already
         return OpensshConnection(target, [*command], where, None)
     # ssh's socket paths end at about 100 bytes, which $TMPDIR alone can fill.
@@ -52,7 +55,7 @@ def connect(target: str, *, timeout: float, interactive: bool, accept_new: bool)
     master = [*command, "-S", os.path.join(folder, "m")]
     try:
         _start_master(
-            [*master, "-M", "-f", "-N", "-v", "-o", f"ControlPersist={_LINGER}", where],
+            [*master, "-M", "-f", "-N", "-v", "-o", f"ControlPersist={_LINGER}", *where],
             target,
             folder,
             timeout,
@@ -123,7 +126,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 class OpensshConnection:
     """See ``Connection``. ``folder`` holds the control socket of a master that is ours, None for a person's own."""
 
-    def __init__(self, target: str, command: list[str], where: str, folder: str | None) -> None:
+    def __init__(self, target: str, command: list[str], where: list[str], folder: str | None) -> None:
         self.target = target
         self._command, self._where, self._folder = command, where, folder
         if folder is not None:
@@ -133,7 +136,7 @@ class OpensshConnection:
         """See ``Connection``; raises SessionRefused too."""
         given = input if isinstance(input, bytes) else b"".join(input)
         process = subprocess.Popen(
-            [*self._command, self._where, "--", command],
+            [*self._command, *self._where, "--", command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -159,7 +162,7 @@ class OpensshConnection:
 
     def open(self, command: str) -> Streams:
         """See ``Connection``."""
-        return CommandStreams((*self._command, self._where, "--", command))
+        return CommandStreams((*self._command, *self._where, "--", command))
 
     def close(self) -> None:
         """See ``Connection``."""
@@ -167,7 +170,7 @@ class OpensshConnection:
         _open.discard(self)
         if folder is None:
             return
-        _succeeds([*self._command, "-O", "exit", self._where])
+        _succeeds([*self._command, "-O", "exit", *self._where])
         until = time.monotonic() + 1
         while os.path.exists(os.path.join(folder, "m")) and time.monotonic() < until:
             time.sleep(0.02)

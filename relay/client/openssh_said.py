@@ -18,10 +18,12 @@ from relay.client.faults import (
 
 _SHOWN = re.compile(r"Server host key: (\S+ \S+)")
 _UNKNOWN = re.compile(r"No \S+ host key is known for (\S+) and")
+_REVOKED = re.compile(r"host key for (\S+) is marked as revoked")
 _CHANGED = re.compile(r"Host key for (\S+) has changed")
 _ENTERED = re.compile(r"Authenticating to (\S+):(\d+) as")
 _OFFENDING = re.compile(r"Offending \S+ key in (\S+)")
 _OFFERED = re.compile(r"Offering public key: (\S+)")
+_ACCEPTED = re.compile(r"Server accepts key: (\S+)")
 _UNREACHABLE = (
     "Could not resolve hostname",
     "Connection refused",
@@ -46,7 +48,10 @@ def fault(target: str, said: str) -> ClientFault:
         if line.strip() and not line.startswith(("debug", "OpenSSH_", "Authenticated to"))
     ]
     shown = _SHOWN.findall(said)
-    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in said or "REVOKED HOST KEY" in said:
+    if "REVOKED HOST KEY" in said:
+        name = _REVOKED.search(said)
+        return HostKeyChanged(ssh_faults.revoked(name.group(1) if name else target, shown[-1] if shown else "a key"))
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
         name, where = _CHANGED.search(said), _OFFENDING.search(said)
         return HostKeyChanged(
             ssh_faults.changed(
@@ -65,8 +70,16 @@ def fault(target: str, said: str) -> ClientFault:
         keys = (
             f"with none of the keys there were to offer ({', '.join(offered)})" if offered else "(no key was offered)"
         )
+        # A key the host would take and that then is not used waits for something a person has to do.
+        waits = (
+            f"Note: it would take {accepted[-1]}, which has a passphrase or waits for a touch: `ssh-add "
+            f"{accepted[-1]}` first. "
+            if (accepted := _ACCEPTED.findall(said))
+            else ""
+        )
         return AuthenticationFailed(
-            f"{target} does not let you in {keys}: {refused} Next: see that `ssh {target}` works without a question."
+            f"{target} does not let you in {keys}: {refused} {waits}"
+            f"Next: see that `ssh {target}` works without a question."
         )
     why = next(
         (line for sign in _UNREACHABLE for line in own if sign in line), own[-1] if own else "ssh gave no reason"

@@ -112,4 +112,4 @@ def _line(host: Host, command: str, shell: str) -> str:
         remote = launcher.command_line(*words)
     except ValueError as error:
         raise ProtocolFault(f"{host.id.label} gave a command that cannot be written as a line: {error}.") from error
-    return shlex.join(["ssh", "-t", ssh_config.destination(host.id.name), f"exec {remote}"])
+    return shlex.join(["ssh", "-t", *ssh_config.destination(host.id.name), f"exec {remote}"])

@@ -32,8 +32,6 @@ from relay.client.ssh_config import Settings
 from relay.client.ssh_known_hosts import CHANGED, KNOWN, ONLY_AUTHORITY, REVOKED
 from relay.client.streams import Completed, Connection, Streams
 
-_MOST_HOPS = 8
-
 
 def connect(
     target: str, *, timeout: float, interactive: bool, accept_new: bool = False, transport: str | None = None
@@ -147,11 +145,8 @@ def _reach(
     depth: int = 0,
 ) -> Any:
     """Reach and enter one host, its hops first; everything opened on the way is appended to ``opened``."""
-    if depth > _MOST_HOPS:
-        raise Unreachable(
-            f"ProxyJump leads to {settings.target} through more than {_MOST_HOPS} hops: a circle in your ssh"
-            " configuration?"
-        )
+    if depth > ssh_config.MOST_HOPS:
+        raise ssh_config.circle(settings.target)
     way: Any
     if settings.proxy_command:
         way = ssh_route.ProxySocket(settings.proxy_command)
@@ -200,6 +195,8 @@ def _enter(
         transport.start_client(timeout=left)
     except (paramiko.SSHException, EOFError, OSError) as error:
         deadline.left_for(settings.target)
+        if isinstance(way, ssh_route.ProxySocket):
+            raise Busy(way.fault(settings.target, str(error) or "closed")) from error
         raise Busy(
             f"{settings.hostname} port {settings.port} answers, but no SSH connection comes about:"
             f" {str(error) or 'closed'}. Is it an SSH server, and not too busy (MaxStartups)?"
@@ -230,7 +227,7 @@ def _check_key(
     if verdict == KNOWN:
         return
     if verdict == REVOKED:
-        raise HostKeyChanged(f"{name} shows a key that your known_hosts marks as revoked ({print_}). Do not connect.")
+        raise HostKeyChanged(ssh_faults.revoked(name, print_))
     if verdict == CHANGED:
         raise HostKeyChanged(
             ssh_faults.changed(name, print_, ", ".join(line.where for line in lines if not line.marker))

@@ -17,6 +17,8 @@ from relay.client.faults import Unreachable
 #: Names another configuration file than ``~/.ssh/config`` (as ``ssh -F`` does), for both transports.
 CONFIG_VARIABLE = "SESSION_RELAY_SSH_CONFIG"
 _HOST_AND_PORT = re.compile(r"[^\[\]:/]+:\d{1,5}\Z")
+#: More hops than this before one host are taken for a circle.
+MOST_HOPS = 8
 _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
@@ -60,9 +62,12 @@ class Settings:
         return self.hostname if self.port == 22 else f"[{self.hostname}]:{self.port}"
 
 
-def destination(target: str) -> str:
-    """The target as ssh takes it; ``user@box:2222``, which ssh has no short form for, becomes a URI."""
-    return f"ssh://{target}" if _HOST_AND_PORT.match(target) else target
+def destination(target: str) -> list[str]:
+    """The words that tell ssh the target: it has no short form for ``box:2222``, and no URI for an IPv6 address."""
+    user, host, port = split_target(target)
+    if "[" in target and ":" in host:
+        return [*(["-p", port] if port else []), f"{user}@{host}" if user else host]
+    return [f"ssh://{target}" if _HOST_AND_PORT.match(target) else target]
 
 
 def ssh_program() -> str | None:
@@ -86,8 +91,25 @@ def read(target: str, timeout: float = 30.0) -> Settings:
     return _settings(target, values)
 
 
+def refuse_circle(settings: Settings, timeout: float) -> None:
+    """Raises Unreachable when the first hop's first hop, and so on, leads back to where it came from."""
+    hop = settings
+    for _ in range(MOST_HOPS):
+        if not hop.proxy_jump:
+            return
+        hop = read(hop.proxy_jump[0], timeout)
+    raise circle(settings.target)
+
+
+def circle(target: str) -> Unreachable:
+    """The fault for a ProxyJump without an end."""
+    return Unreachable(
+        f"ProxyJump leads to {target} through more than {MOST_HOPS} hops: a circle in your ssh configuration?"
+    )
+
+
 def _ask_ssh(program: str, target: str, timeout: float) -> dict[str, list[str]]:
-    command = [program, *config_arguments(), "-G", "-T", destination(target)]
+    command = [program, *config_arguments(), "-G", "-T", *destination(target)]
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -20,6 +20,11 @@ def changed(name: str, shown: str, where: str) -> str:
     )
 
 
+def revoked(name: str, shown: str) -> str:
+    """The sentence for a key that must not be trusted any more."""
+    return f"{name} shows a key that your known_hosts marks as revoked ({shown}). Do not connect."
+
+
 def unknown(name: str, target: str, shown: str) -> str:
     """The sentence for an unknown key: what it shows, and how to accept it."""
     return (

@@ -7,11 +7,15 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from typing import Any
 
+from relay.client.command import STDERR_KEPT
 from relay.client.deadline import Deadline
 from relay.client.faults import TimedOut, Unreachable
 from relay.client.ssh_config import Settings
+
+_PIECE = 1 << 16
 
 
 class ConnectDeadline(Deadline):
@@ -70,7 +74,7 @@ class ProxySocket:
                 ["/bin/sh", "-c", f"exec {command}"],
                 stdin=far.fileno(),
                 stdout=far.fileno(),
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
@@ -80,9 +84,28 @@ class ProxySocket:
             ) from error
         finally:
             far.close()
+        self._said = b""
+        threading.Thread(target=self._listen, name="relay-proxy-stderr", daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as pipe, contextlib.suppress(OSError, ValueError):
+            while data := pipe.read1(_PIECE):  # type: ignore[attr-defined]
+                self._said = (self._said + data)[-STDERR_KEPT:]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
+
+    def fault(self, target: str, why: str) -> str:
+        """The sentence for a command that led to no SSH server: how it ended, and its last words."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        code = self._process.poll()
+        how = f"ended (exit code {code})" if code is not None else f"leads to no SSH server ({why})"
+        lines = self._said.decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        said = f": {''.join(filter(str.isprintable, last))[:200]}" if last else ""
+        return f"The ProxyCommand for {target} {how}{said}. Try it as it stands in `ssh -G {target}`."
 
     def close(self) -> None:
         """End the command; never raises."""

@@ -105,3 +105,37 @@ def test_many_programs_add_at_once(tmp_path):
     programs = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(number)]) for number in range(4)]
     assert [program.wait(60) for program in programs] == [0] * 4
     assert len(load(str(tmp_path))) == 20
+
+
+def test_a_link_to_a_folder_of_dot_files_stays_one(tmp_path):
+    real = tmp_path / "dotfiles" / "relay-hosts.json"
+    real.parent.mkdir()
+    real.write_text('{"ssh": {"old": {}}}')
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "hosts.json").symlink_to(real)
+    add(str(config), BOX)
+    assert (config / "hosts.json").is_symlink()
+    assert set(json.loads(real.read_text())["ssh"]) == {"old", "me@box"}
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert os.listdir(real.parent) == [real.name]
+
+
+def test_a_pipe_in_its_place_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "hosts.json")
+    with pytest.raises(HostsFileBroken, match="not a regular file"):
+        load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name, remedy",
+    [
+        ("ssh:box", "`relay hosts add ssh:box` or `relay-installer install ssh:box`"),
+        ("runtime:my pod", "`relay hosts add 'runtime:my pod' -- COMMAND`"),
+        ("local", "always there"),
+    ],
+)
+def test_a_host_that_is_not_in_the_file_is_named_with_what_to_type(tmp_path, name, remedy):
+    with pytest.raises(UnknownHost) as raised:
+        find(str(tmp_path), name)
+    assert remedy in str(raised.value)

@@ -78,3 +78,25 @@ def test_forbidden_methods_are_not_tried(config: Path) -> None:
 )
 def test_the_parts_of_a_target(target: str, parts: tuple[str, str, str]) -> None:
     assert ssh_config.split_target(target) == parts
+
+
+@pytest.mark.parametrize(
+    ("target", "typed"),
+    [
+        ("box", "box"),
+        ("ada@box", "ada@box"),
+        ("ada@box:22", "ssh://ada@box:22"),
+        ("::1", "::1"),
+        ("[::1]:2222", "-p 2222 ::1"),
+        ("ada@[fe80::1]:22", "-p 22 ada@fe80::1"),
+        ("[::1]", "::1"),
+    ],
+)
+def test_a_target_as_ssh_takes_it(target: str, typed: str) -> None:
+    assert " ".join(ssh_config.destination(target)) == typed
+
+
+def test_an_address_of_ipv6_with_a_port(reader: str, config: Path) -> None:
+    config.write_text("")
+    settings = ssh_config.read("ada@[::1]:2222")
+    assert (settings.user, settings.hostname, settings.port) == ("ada", "::1", 2222)

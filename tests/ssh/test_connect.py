@@ -278,3 +278,29 @@ def test_no_ssh_and_no_folder_outlive_our_process(server: sshd.Sshd) -> None:
     socket_path = said.split(" -S ")[1].split()[0]
     assert not Path(socket_path).parent.exists()
     assert socket_path not in subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True).stdout
+
+
+def test_a_revoked_host_key_is_told_from_a_changed_one(server: sshd.Sshd, transport: str) -> None:
+    server.known_hosts.write_text("".join(f"@revoked {line}\n" for line in server.known_hosts.read_text().splitlines()))
+    with pytest.raises(faults.HostKeyChanged, match="revoked") as raised:
+        ssh.connect("box", timeout=20, interactive=False, transport=transport)
+    assert "ssh-keygen" not in str(raised.value), "nobody should take the mark of a revoked key away"
+
+
+def test_a_remote_command_of_the_configuration_does_not_stand_in_the_way(server: sshd.Sshd, transport: str) -> None:
+    server.write_config("RemoteCommand tmux attach", "RequestTTY force")
+    connection = ssh.connect("box", timeout=20, interactive=False, transport=transport)
+    assert connection.run("echo hello").stdout == b"hello\n"
+    connection.close()
+
+
+def test_a_key_with_a_passphrase_that_nobody_is_asked_for_is_named(
+    server: sshd.Sshd, transport: str, tmp_path: Path
+) -> None:
+    locked = sshd.make_key(tmp_path / "locked", passphrase="secret")
+    server.authorized_keys.write_text(Path(f"{locked}.pub").read_text())
+    server.write_config()
+    config = server.folder / "ssh_config"
+    config.write_text(config.read_text().replace(str(server.key), str(locked)))
+    with pytest.raises(faults.AuthenticationFailed, match="passphrase.*ssh-add"):
+        ssh.connect("box", timeout=20, interactive=False, transport=transport)

@@ -71,15 +71,17 @@ def test_a_proxy_command(server: sshd.Sshd, transport: str, tmp_path: Path) -> N
     connection.close()
 
 
-def test_a_proxy_command_that_fails_is_unreachable(server: sshd.Sshd, transport: str) -> None:
-    server.write_config("ProxyCommand false")
-    with pytest.raises(faults.Unreachable):
+def test_a_proxy_command_that_fails_says_how(server: sshd.Sshd, transport: str) -> None:
+    server.write_config("ProxyCommand sh -c 'echo the way is shut >&2; exit 3'")
+    with pytest.raises(faults.Unreachable) as raised:
         greeting(transport, "box")
+    if transport == "paramiko":
+        assert "exit code 3" in str(raised.value) and "the way is shut" in str(raised.value)
 
 
-def test_a_circle_of_hops_ends(server: sshd.Sshd, tmp_path: Path) -> None:
+def test_a_circle_of_hops_ends(server: sshd.Sshd, transport: str) -> None:
     (server.folder / "ssh_config").write_text(
         server.config("one", "ProxyJump two") + server.config("two", "ProxyJump one")
     )
     with pytest.raises(faults.Unreachable, match="circle"):
-        greeting("paramiko", "one")
+        greeting(transport, "one")
