@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 import uuid
 from typing import Any, Iterator, List, Optional, Tuple
 from urllib.parse import quote
@@ -72,6 +73,16 @@ def open_for_reading(path: str) -> sqlite3.Connection:
     On a read-only file system, where SQLite cannot make its shared memory, the file is opened as immutable: nobody
     else can write there either. Such a connection sees nothing of what is written once the folder takes writes again.
     """
+    with _SWAP:
+        identity = file_identity(path)
+        connection = _open_for_reading(path)
+        if file_identity(path) == identity:
+            return connection
+        connection.close()
+    raise IndexUnavailable("The index was replaced; it is opened anew.")
+
+
+def _open_for_reading(path: str) -> sqlite3.Connection:
     if not os.path.isfile(path):
         raise IndexUnavailable("There is no index yet.")
     # SQLite cannot tell its own process from no process: it would take the shared memory of the file that was there
@@ -129,6 +140,10 @@ def header(connection: sqlite3.Connection) -> Tuple[int, int]:
 
 #: The indexes that this process has open for writing.
 _OPEN: List["OpenIndex"] = []
+
+#: Held while the index is opened, and while its files change places: SQLite opens them by name one after the other, and
+#: a connection that got the shared memory of another index takes that one's locks away when it is closed.
+_SWAP = threading.RLock()
 
 
 class OpenIndex:
@@ -218,17 +233,18 @@ def open_for_writing(path: str) -> OpenIndex:
     """
     try:
         _prepare_folder(os.path.dirname(path))
-        try:
-            return _open(path)
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            set_aside(path, DAMAGED)
-        except IndexDamaged:
-            set_aside(path, DAMAGED)
-        except IndexForeign:
-            set_aside(path, FOREIGN)
-        index = _open(path)
+        with _SWAP:
+            try:
+                return _open(path)
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                set_aside(path, DAMAGED)
+            except IndexDamaged:
+                set_aside(path, DAMAGED)
+            except IndexForeign:
+                set_aside(path, FOREIGN)
+            index = _open(path)
         index.rebuilt = True
         return index
     except sqlite3.Error as error:
@@ -318,10 +334,11 @@ def _create(index: OpenIndex) -> None:
 
 def set_aside(path: str, suffix: str) -> None:
     """Rename the index and its side files out of the way; what was set aside before under this suffix is dropped."""
-    for name in _with_side_files(path):
-        target = path + suffix + name[len(path) :]
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(name, target)
+    with _SWAP:
+        for name in _with_side_files(path):
+            target = path + suffix + name[len(path) :]
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(name, target)
 
 
 def remove_damaged(path: str) -> None:

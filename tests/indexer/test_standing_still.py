@@ -53,6 +53,7 @@ def test_a_pipe_in_the_place_of_the_index_holds_nobody_up(box: Box, tmp_path: Pa
 _REPLACED = """
 import os, sqlite3, sys
 from relay.index import opening
+from relay.index.faults import IndexUnavailable
 path = sys.argv[1]
 index = opening.open_for_writing(path)
 index.connection.execute("INSERT INTO meta VALUES('a', 'b')")
