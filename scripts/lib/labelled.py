@@ -220,9 +220,11 @@ class Labelled:
             return None
         start = self.random.randrange(len(parts) - 1)
         kept = [part.lower() for part in parts[start : start + 2]]
-        if self._holders(r"(?i)%s_?%s(?![a-z])" % tuple(kept)) > AMBIGUOUS:
+        asked = self.random.choice((" ".join(kept), kept[0] + kept[1].capitalize(), "_".join(kept)))
+        between = r"[\W_]?" if " " in asked else "_?"  # two words apart are as good an answer to two words apart
+        if self._holders("(?i)" + between.join(kept) + "(?![a-z])") > AMBIGUOUS:
             return None
-        return self.random.choice((" ".join(kept), kept[0] + kept[1].capitalize(), "_".join(kept)))
+        return asked
 
     def _typo(self, conversation: Conversation) -> Optional[str]:
         words = [word for word in self._sentence(conversation) if word.lower() not in STOPWORDS]
