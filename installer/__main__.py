@@ -25,7 +25,7 @@ Exit codes, when one host is named (several: the highest one):
  15 connection lost          18 no home folder          33 another fault of the host
  16 no further session       34 no bundle can be built  35 check found problems"""
 
-_HOST: Any = HostType()
+_HOST: Any = HostType(without="runtime:")
 _TRANSPORT = click.option(
     "--transport",
     type=click.Choice(["paramiko", "openssh"]),
@@ -35,8 +35,19 @@ _ACCEPT_NEW = click.option(
     "--accept-new", is_flag=True, help="Add a host key that is not known; a changed one is never accepted."
 )
 _TIMEOUT = click.option(
-    "--timeout", type=click.FloatRange(1, 600), default=20.0, show_default=True, help="Seconds to connect in."
+    "--timeout",
+    type=click.FloatRange(1, 600),
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long connecting may take.",
 )
+
+
+def _examples(*lines: str) -> str:
+    return "\n".join(["\b", "Examples:", *(f"  relay-installer {line}" for line in lines)])
+
+
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of sentences.")
 
 
@@ -50,7 +61,7 @@ def main() -> None:
     """
 
 
-@main.command()
+@main.command(epilog=_examples("install ssh:box --enable", "install me@gpu.example:2222 --enable --history-days 90"))
 @click.argument("host", type=_HOST)
 @click.option(
     "--enable/--no-enable", default=None, help="Turn indexing on there, or leave it off, without being asked."
@@ -108,7 +119,7 @@ def install(
     _finish([report], as_json)
 
 
-@main.command()
+@main.command(epilog=_examples("upgrade ssh:box ssh:gpu", "upgrade --all"))
 @click.argument("hosts", type=_HOST, nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Every SSH host of `relay hosts list`.")
 @_TIMEOUT
@@ -138,7 +149,7 @@ def upgrade(hosts: Sequence[str], every: bool, timeout: float, as_json: bool) ->
     _finish(reports, as_json, table=True)
 
 
-@main.command()
+@main.command(epilog=_examples("uninstall ssh:box", "uninstall ssh:box --purge -v"))
 @click.argument("host", type=_HOST)
 @click.option("--purge", is_flag=True, help="Remove the index and the policy too.")
 @click.option("--verbose", "-v", is_flag=True, help="List every path that was removed.")
@@ -156,7 +167,7 @@ def uninstall(host: str, purge: bool, verbose: bool, transport: str | None, time
     _finish([report], as_json)
 
 
-@main.command()
+@main.command(epilog=_examples("check ssh:box", "check local --json"))
 @click.argument("host", type=_HOST)
 @_ACCEPT_NEW
 @_TRANSPORT
@@ -179,7 +190,7 @@ def check(host: str, accept_new: bool, transport: str | None, timeout: float, as
     _finish([work.on_host(found, _way(timeout, accept_new, True), do)], as_json)
 
 
-@main.command()
+@main.command(epilog=_examples("bundle -o session-relay.pyz"))
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="The file to write.")
 def bundle(output: str) -> None:
     """Write the single-file agent, for boxes that are set up some other way: `python3 -I FILE serve`.

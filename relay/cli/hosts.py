@@ -22,10 +22,13 @@ from relay.client.host_ids import RUNTIME, SSH, HostId, parse  # noqa: E402
 from relay.client.hosts_file import TRANSPORTS, Host  # noqa: E402
 from relay.client.remote import TIMEOUT, RemoteHost  # noqa: E402
 
-HOST = options.HostType()
+HOST = options.HostType(without="local")
 
 
-@click.group(name="hosts")
+@click.group(
+    name="hosts",
+    epilog="\b\nExamples:\n  relay hosts add ssh:box\n  relay hosts test\n  relay hosts COMMAND --help\n",
+)
 def command() -> None:
     """The hosts that `relay search --host` knows.
 
@@ -33,7 +36,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", epilog="\b\nExamples:\n  relay hosts list\n  relay hosts list --json\n")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def list_hosts(as_json: bool) -> None:
     """Show every configured host and how it is reached."""
@@ -79,12 +82,13 @@ def add_host(host: str, start: tuple[str, ...], shell: str | None, transport: st
     if host_id.kind == RUNTIME and bool(start) == bool(shell and shell.strip()):
         raise click.UsageError(f"A runtime needs its command, in one way: relay hosts add {host_id.label} -- COMMAND…")
     with reach.faults():
+        there = any(host.id == host_id for host in hosts_file.load(paths.config_folder()))
         added = Host(host_id, command=start or shell, transport=transport)
         changed = hosts_file.add(paths.config_folder(), added)
-    click.echo(f"{'Added' if changed else 'Known already:'} {host_id.label}")
+    click.echo(f"{('Changed' if there else 'Added') if changed else 'Known already:'} {host_id.label}")
 
 
-@command.command("remove")
+@command.command("remove", epilog="\b\nExamples:\n  relay hosts remove ssh:box runtime:gpu\n")
 @click.argument("hosts", nargs=-1, required=True, type=HOST, metavar="HOST…")
 def remove_hosts(hosts: tuple[str, ...]) -> None:
     """Forget hosts. What is installed on them stays: see `relay-installer uninstall`."""
@@ -97,7 +101,11 @@ def remove_hosts(hosts: tuple[str, ...]) -> None:
     sys.exit(NOTHING_FOUND if missing else FOUND)
 
 
-@command.command("test", short_help="Connect to hosts and see who answers.")
+@command.command(
+    "test",
+    short_help="Connect to hosts and see who answers.",
+    epilog="\b\nExamples:\n  relay hosts test\n  relay hosts test -v ssh:box\n",
+)
 @click.argument("hosts", nargs=-1, type=HOST, metavar="[HOST…]")
 @click.option(
     "--timeout",

@@ -25,17 +25,21 @@ _AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
 
 
 class HostType(click.ParamType):
-    """A host's id as it is typed; completed with the hosts there are. ``extra`` are further words it may be."""
+    """A host's id as it is typed; completed with the hosts there are, but for those that begin with ``without``.
+
+    ``extra`` are further words it may be.
+    """
 
     name = "host"
 
-    def __init__(self, *extra: str) -> None:
+    def __init__(self, *extra: str, without: str = "none") -> None:
         self.extra = extra
+        self.without = without
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        words = ["local", *self.extra, *_configured()]
+        words = [word for word in ["local", *self.extra, *_configured()] if not word.startswith(self.without)]
         # A shell may take the colon for the end of a word and ask only for what follows it.
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 

@@ -173,6 +173,6 @@ def _raise_error(name: str, error: object) -> NoReturn:
 
 
 _MEANINGS = {
-    INVALID_PARAMS: "{} refused the request as invalid (error {}); an older agent may not know one of the filters.",
-    INTERNAL_ERROR: "{} failed inside (error {}). Try again; `relay status --host` shows how it is doing.",
+    INVALID_PARAMS: "{0} refused the request as invalid (error {1}); an older agent may not know one of the filters.",
+    INTERNAL_ERROR: "{0} failed inside (error {1}). Try again; `relay status --host {0}` shows how it is doing.",
 }

@@ -25,7 +25,7 @@ def add_fake(name, *behaviour):
 def test_hosts_come_and_go():
     assert relay_hosts("add", "ssh:me@box").output == "Added ssh:me@box\n"
     assert relay_hosts("add", "ssh:me%40box").output == "Known already: ssh:me@box\n"
-    assert relay_hosts("add", "ssh:me@box", "--transport", "openssh").output == "Added ssh:me@box\n"
+    assert relay_hosts("add", "ssh:me@box", "--transport", "openssh").output == "Changed ssh:me@box\n"
     relay_hosts("add", "runtime:pod", "--", "docker", "exec", "-i", "my pod", "relay", "serve")
     relay_hosts("add", "runtime:vm", "--shell", "ssh vm relay serve")
     assert relay_hosts("list").output.splitlines() == [
