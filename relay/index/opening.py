@@ -266,6 +266,8 @@ def _open(path: str) -> OpenIndex:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     if os.stat(path).st_mode & 0o077:
         os.chmod(path, 0o600)
+    if _is_foreign(path):
+        raise IndexForeign("The index is of another version; it is being rebuilt.")
     index = _connect(path)
     try:
         application, version = header(index.connection)
@@ -280,6 +282,18 @@ def _open(path: str) -> OpenIndex:
         index.close()
         raise
     return index
+
+
+def _is_foreign(path: str) -> bool:
+    """Whether another program's or version's database stands there: it is set aside as it is, not changed to our ways.
+
+    Changing its journal would also wait for whoever looks at it. What cannot be told here is met when it is opened.
+    """
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro", uri=True)) as connection:
+            return header(connection) != (APPLICATION_ID, SCHEMA_VERSION) and not _is_blank(connection)
+    except sqlite3.Error:
+        return False
 
 
 def _connect(path: str) -> OpenIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -157,3 +158,15 @@ def test_a_pass_waits_for_a_source_that_is_being_read(box: Box, monkeypatch: pyt
     going.set()
     waiting.join()
     assert answers == [True] and "text 39" in box.texts()
+
+
+def test_another_programs_database_is_set_aside_as_it_was(box: Box) -> None:
+    box.say("a.jsonl", "one")
+    Path(box.state).mkdir(parents=True)
+    other = sqlite3.connect(box.path)
+    other.execute("CREATE TABLE t(x)")
+    other.close()
+    before = Path(box.path).read_bytes()
+    box.index()
+    assert box.texts() == ["one"]
+    assert Path(box.path + opening.FOREIGN).read_bytes() == before
