@@ -226,16 +226,17 @@ def _sqlite_errors() -> Iterator[None]:
         raise (original if isinstance(original, sqlite3.Error) else sqlite3.OperationalError(str(error))) from None
 
 
-def open_for_writing(path: str) -> OpenIndex:
+def open_for_writing(path: str, rebuilding: bool = False) -> OpenIndex:
     """Open or make the index; the caller holds the writer's lock.
 
-    A file that is damaged or is no index of this version is set aside first. Raises IndexUnwritable.
+    A file that is damaged or is no index of this version is set aside first. One that takes another's place, or is made
+    with ``rebuilding``, says so from its first moment: no search takes it for whole. Raises IndexUnwritable.
     """
     try:
         _prepare_folder(os.path.dirname(path))
         with _SWAP:
             try:
-                return _open(path)
+                return _open(path, rebuilding)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
@@ -244,7 +245,7 @@ def open_for_writing(path: str) -> OpenIndex:
                 set_aside(path, DAMAGED)
             except IndexForeign:
                 set_aside(path, FOREIGN)
-            index = _open(path)
+            index = _open(path, True)
         index.rebuilt = True
         return index
     except sqlite3.Error as error:
@@ -259,7 +260,7 @@ def _prepare_folder(folder: str) -> None:
         os.chmod(folder, 0o700)
 
 
-def _open(path: str) -> OpenIndex:
+def _open(path: str, rebuilding: bool) -> OpenIndex:
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise IndexForeign("A pipe or a device stands in the index's place; it is set aside.")
     # SQLite gives its side files the mode of the database, so the database must be private from its first byte.
@@ -272,7 +273,7 @@ def _open(path: str) -> OpenIndex:
     try:
         application, version = header(index.connection)
         if (application, version) == (0, 0) and _is_blank(index.connection):
-            _create(index)
+            _create(index, rebuilding)
         index.incarnation = _check(index.connection)
         # The header alone can be whole over a missing table.
         for table in ("sources", "sessions", "rows"):
@@ -330,7 +331,7 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
 
 
-def _create(index: OpenIndex) -> None:
+def _create(index: OpenIndex, rebuilding: bool) -> None:
     """All tables and the new identity in one transaction: a kill leaves a blank file or a whole one."""
     from relay.index.schema import TABLES, Meta
     from relay.index.words import BALLAST
@@ -339,7 +340,8 @@ def _create(index: OpenIndex) -> None:
         for table in TABLES:
             schema: Any = table
             type(schema._schema)(table, index.database).create_all()
-        values = (("incarnation", uuid.uuid4().hex), ("generation", "0"), ("pruned", "0"))
+        values = [("incarnation", uuid.uuid4().hex), ("generation", "0"), ("pruned", "0")]
+        values += [("rebuilding", "1")] if rebuilding else []
         Meta.insert_many(values, fields=[Meta.name, Meta.value]).execute(index.database)
         index.connection.execute("INSERT INTO words(rowid, user) VALUES(0, ?)", (BALLAST,))
         index.database.pragma("application_id", APPLICATION_ID, permanent=False)

@@ -367,9 +367,7 @@ class Owner:
         self._leave()
         try:
             opening.set_aside(self._path, opening.FOREIGN if isinstance(fault, IndexForeign) else opening.DAMAGED)
-            index = opening.open_for_writing(self._path)
-            index.connection.execute("INSERT OR REPLACE INTO meta(name, value) VALUES('rebuilding', '1')")
-            index.close()
+            opening.open_for_writing(self._path, rebuilding=True).close()
         except (IndexFault, OSError, sqlite3.Error) as error:
             fault_now = error if isinstance(error, IndexFault) else IndexUnwritable("The index cannot be made anew.")
             return self._hold(fault_now)

@@ -170,3 +170,13 @@ def test_another_programs_database_is_set_aside_as_it_was(box: Box) -> None:
     box.index()
     assert box.texts() == ["one"]
     assert Path(box.path + opening.FOREIGN).read_bytes() == before
+
+
+@pytest.mark.parametrize("why", ["damaged", "asked for"])
+def test_an_index_that_is_rebuilt_says_so_from_its_first_moment(tmp_path: Path, why: str) -> None:
+    path = opening.database_path(str(tmp_path))
+    if why == "damaged":
+        Path(path).write_bytes(b"no database" * 1000)
+    index = opening.open_for_writing(path, rebuilding=why == "asked for")
+    assert index.connection.execute("SELECT value FROM meta WHERE name = 'rebuilding'").fetchone() == ("1",)
+    index.close()
