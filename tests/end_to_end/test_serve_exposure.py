@@ -127,7 +127,7 @@ def test_a_folder_of_ours_that_is_a_file(place: Path, agent: Serving, where: str
     folder.rename(folder.with_name("was"))
     folder.write_text("in the way")
     agent.start_again()
-    expected = {"state": "not-ready", "config": "disabled"}[where]
+    expected = {"state": "no-service", "config": "disabled"}[where]
     assert agent.ask(FRESH)["result"] == {"kind": "unavailable", "reason": expected}
 
 
