@@ -18,7 +18,7 @@ class NoShell(InstallFault):
 
 
 class HomeMissing(InstallFault):
-    """The account has no home folder."""
+    """The account has no home folder of its own."""
 
     exit_code = 18
 

@@ -38,6 +38,7 @@ class Facts:
     refused: tuple[str, ...]
     nearest: str
     home_exists: bool
+    home_usable: bool
     unwritable: str | None
     noexec: bool
     free: int | None
@@ -67,6 +68,7 @@ def look(connection: Connection, target: str, timeout: float = 60.0) -> Facts:
         refused=tuple(map(_refusal, said.get("refused", []))),
         nearest=one("nearest"),
         home_exists="home-missing" not in said,
+        home_usable="home-unusable" not in said,
         unwritable=one("unwritable") if "unwritable" in said else None,
         noexec="noexec" in said,
         free=int(free) * 1024 if free.isdigit() else None,
@@ -85,6 +87,12 @@ def _refusal(value: str) -> str:
 
 def fault(facts: Facts, target: str) -> faults.InstallFault | None:
     """What forbids an install, the first of it; None when nothing does."""
+    if not facts.home_usable:
+        return faults.HomeMissing(
+            f"{target}: HOME is {facts.home!r} there, which is no folder of an account's own. Correct the home folder"
+            " of the account (`getent passwd USER` shows it, `usermod -d` sets it) or the start-up file that changes"
+            " HOME, then run this again."
+        )
     if not facts.home_exists:
         return faults.HomeMissing(
             f"{target}: the home folder {facts.home or '(none)'} does not exist. Have it made (mkhomedir), or give"

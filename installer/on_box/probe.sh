@@ -1,14 +1,12 @@
 # Finds, in plain POSIX sh, a Python that can run the agent, and what the account's home allows. Changes nothing.
 # Prints lines "name value"; no here-documents, which some shells keep in a /tmp that may be full.
 folder=.local/share/session-relay
-HOME=${HOME:-$(cd 2>/dev/null && pwd)}
-export HOME
 
 say() { printf '%s\n' "$1 $2"; }
 
 say system "$(uname -s -m 2>/dev/null)"
 say shell "${SHELL:-unknown}"
-say home "$HOME"
+say home "${HOME-}"
 
 check='import os, sys
 version = "%d.%d.%d" % sys.version_info[:3]
@@ -87,24 +85,31 @@ find_python() {
     done
     return 0
 }
-find_python
+# What the login shell makes of ~ is HOME, so that without a good one nothing would be found again where it was put.
+home=
+case ${HOME-} in /*) home=$(cd -P "$HOME" 2>/dev/null && pwd -P || printf '%s' "$HOME") ;; esac
+case $home in
+'' | / | //) say home-unusable "${HOME-}" ;;
+*)
+    find_python
+    nearest=$HOME/$folder
+    while [ -n "$nearest" ] && [ ! -d "$nearest" ]; do nearest=${nearest%/*}; done
+    nearest=${nearest:-/}
+    say nearest "$nearest"
+    [ -d "$HOME" ] || say home-missing "$HOME"
 
-nearest=$HOME/$folder
-while [ -n "$nearest" ] && [ ! -d "$nearest" ]; do nearest=${nearest%/*}; done
-nearest=${nearest:-/}
-say nearest "$nearest"
-[ -d "$HOME" ] || say home-missing "$HOME"
-
-mark=$nearest/.session-relay-probe.$$
-trap 'rm -f "$mark"' 0 1 2 15
-if complaint=$( (printf '#!/bin/sh\nexit 0\n' >"$mark") 2>&1); then
-    say writable yes
-    chmod 700 "$mark"
-    "$mark" >/dev/null 2>&1 </dev/null
-    [ $? -ne 126 ] || say noexec yes
-else
-    say unwritable "$complaint"
-fi
-rm -f "$mark"
-space=$(df -Pk "$nearest" 2>/dev/null | { read -r line && read -r device blocks used free rest && printf '%s' "$free"; })
-[ -z "$space" ] || say free-kilobytes "$space"
+    mark=$nearest/.session-relay-probe.$$
+    trap 'rm -f "$mark"' 0 1 2 15
+    if complaint=$( (printf '#!/bin/sh\nexit 0\n' >"$mark") 2>&1); then
+        say writable yes
+        chmod 700 "$mark"
+        "$mark" >/dev/null 2>&1 </dev/null
+        [ $? -ne 126 ] || say noexec yes
+    else
+        say unwritable "$complaint"
+    fi
+    rm -f "$mark"
+    space=$(df -Pk "$nearest" 2>/dev/null | { read -r line && read -r device blocks used free rest && printf '%s' "$free"; })
+    [ -z "$space" ] || say free-kilobytes "$space"
+    ;;
+esac

@@ -239,6 +239,21 @@ def test_a_home_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Mon
             deploy.install(connect(), "box", agents.agent())
 
 
+@pytest.mark.parametrize("home", ["", "/", "//", "/usr/..", "relative"])
+def test_a_home_that_is_none_is_refused_and_nothing_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, home: str
+) -> None:
+    before = sorted(os.listdir("/"))
+    with boxes.box(tmp_path, monkeypatch, variables={"HOME": home}) as box:
+        with pytest.raises(faults.HomeMissing, match="usermod -d"):
+            deploy.install(connect(), "box", agents.agent())
+        findings = check.examine(connect(), "box", agents.agent())
+        assert [finding.name for finding in findings if finding.level == "problem"] == ["home-missing"]
+        assert boxes.tree(box.home) == {}
+    assert sorted(os.listdir("/")) == before
+    assert not os.path.exists("/.local/share/session-relay")
+
+
 def with_mount(tmp_path: Path, monkeypatch: Any, options: str, *more: str) -> Any:
     home = tmp_path / "home"
     return boxes.box(tmp_path, monkeypatch, mounts=[f"mount -t tmpfs -o {options} tmpfs {home}", *more])
