@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
 from relay.transcripts.regular import opener
@@ -20,6 +21,10 @@ _KEPT_CAP = 10 << 20
 #: What is kept of a string without a space in it (a base64 payload) on a long line.
 _PAYLOAD_BUDGET = 64 << 10
 _PIECE = 1 << 20
+
+#: Torn records on one line behind which, and places behind each at which, a whole one is looked for.
+_TORN_LIMIT = 8
+_SIGNS = re.compile(r'\\[^{]|\{"|"')  # "\{" is no escape sequence: a tear
 
 _BOM = "\ufeff"
 
@@ -41,14 +46,16 @@ class Lines:
     """The JSON objects of an open binary file from ``offset`` on, in order; iterate once.
 
     A line ends with ``\\n`` and nothing else. Blank lines, lines that cannot be decoded and values that are no objects
-    are left out; two records glued onto one line are both given. A last line without ``\\n`` is given when it is whole
-    (a complete JSON object cannot go on) and left for the next time when it is torn.
+    are left out; records glued onto one line are all given, also one behind a record that was torn by a crash. A last
+    line without ``\\n`` is given when it is whole (a complete JSON object cannot go on) and left for the next time when
+    it is torn.
 
-    ``limit`` ends the iteration at the first line boundary that many bytes on; a record given may have a line mate, so
-    let the iteration end by itself before ``offset`` is kept. After it:
+    ``limit`` ends the iteration at the first boundary that many bytes on; a record given may have a line mate, so let
+    the iteration end by itself before ``offset`` is kept. After it:
 
     - ``offset``: bytes consumed, counted from the start of the file; what precedes is whole lines (or whole objects).
-    - ``skipped``: lines that held something but no object. ``oversized``: lines too long to be held.
+    - ``skipped``: lines, or torn parts of them, that held something but no object. ``oversized``: lines too long to be
+      held.
     - ``torn``: bytes of an unfinished line stand behind ``offset``.
     """
 
@@ -65,14 +72,25 @@ class Lines:
         if self.offset:
             file.seek(self.offset)
         readline, fast = file.readline, _fast
+        rest = b""  # of a long line, behind the whole objects that it begins with
         while end is None or self.offset < end:
-            line = readline(_DIRECT)
+            line = rest + readline(_DIRECT - len(rest)) if rest else readline(_DIRECT)
+            rest = b""
             size = len(line)
             whole = line[-1:] == b"\n"
             if not whole:
                 if size == 0:
                     return
                 if size == _DIRECT:
+                    start = 0
+                    for stop in _ends(line):
+                        self.offset += stop - start
+                        (record,), _, _ = _records(line[start:stop])
+                        start = stop
+                        yield record
+                    if start:
+                        rest = line[start:]
+                        continue
                     line, size, whole = self._long_line(line)
                 if not whole and not line.rstrip().endswith(b"}"):
                     self.torn = bool(line.strip()) or size > LINE_CAP
@@ -89,14 +107,12 @@ class Lines:
                     continue
             except (ValueError, RecursionError):
                 pass
-            records, complete = _records(line)
+            records, lost, complete = _records(line)
             if not whole and not complete:
                 self.torn = True
                 return
-            if not records:
-                if line.strip():
-                    self.skipped += 1
-            else:
+            self.skipped += lost
+            if records:
                 for record in records[:-1]:
                     yield record
             self.offset += size
@@ -214,21 +230,76 @@ def _missing_of_escape(piece: bytes, start: int, stop: int) -> int:
     return max(0, (6 if piece[last + 1 : min(last + 2, stop)] == b"u" else 2) - (stop - last))
 
 
-def _records(line: bytes) -> Tuple[List[Dict[str, Any]], bool]:
-    """The objects on an unusual line (glued, not UTF-8, a BOM, huge numbers), and whether all of it was understood."""
+def _ends(line: bytes) -> Iterator[int]:
+    """Where the whole objects end that a piece of a line begins with."""
+    text = line.decode("latin-1")  # a character for each byte; the signs of JSON are the same
+    position = 0
+    while text.startswith("{", position):
+        try:
+            _, position = _patient(text, position)
+        except (ValueError, RecursionError):
+            return
+        position = _behind_blanks(text, position)
+        yield position
+
+
+def _behind_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\0":
+        position += 1
+    return position
+
+
+def _records(line: bytes) -> Tuple[List[Dict[str, Any]], int, bool]:
+    """The objects on an unusual line (glued, torn, not UTF-8, a BOM, huge numbers).
+
+    With them, how many parts of it (or it as a whole) held something else, and whether all of it was understood.
+    """
     text = line.decode("utf-8", "replace").lstrip(_BOM).strip("\0 \t\r\n")
     records: List[Dict[str, Any]] = []
+    lost = 0
     position = 0
     while position < len(text):
         try:
             value, position = _patient(text, position)
         except (ValueError, RecursionError):
-            return records, False
+            lost += 1
+            found = _behind_torn(text, position) if lost <= _TORN_LIMIT else None
+            if found is None:
+                break
+            value, position = found
         if isinstance(value, dict):
             records.append(value)
-        while position < len(text) and text[position] in " \t\r\0":
-            position += 1
-    return records, True
+        position = _behind_blanks(text, position)
+    return records, lost or int(not records and bool(line.strip())), not lost
+
+
+def _behind_torn(text: str, start: int) -> Optional[Tuple[Dict[str, Any], int]]:
+    """The first whole record behind one that is torn, and where it ends: a crash leaves no line end between the two.
+
+    What stands where a value is expected is a part of the torn record, unless the tear is inside a string before it.
+    """
+    if text[start] != "{":
+        return None
+    inside = False
+    tries = 0
+    for sign in _SIGNS.finditer(text, start + 1):
+        if sign.group()[0] == "\\":
+            continue
+        place = sign.start()
+        before = text[max(start, place - 64) : place].rstrip()
+        if sign.group() != '"' and (inside or not before.endswith((":", ",", "["))):
+            tries += 1
+            try:
+                value, stop = _patient(text, place)
+            except (ValueError, RecursionError):
+                if tries == _TORN_LIMIT:
+                    break
+            else:
+                behind = _behind_blanks(text, stop)
+                if text[behind : behind + 1] in ("", "{"):
+                    return value, stop
+        inside = not inside
+    return None
 
 
 def fault(oversized: int, skipped: int, count: int) -> Optional[str]:

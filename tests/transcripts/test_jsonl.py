@@ -51,6 +51,52 @@ def test_what_is_counted_and_where_it_stops() -> None:
     assert (list(lines), lines.skipped, lines.offset, lines.torn) == ([{"a": 1}], 0, 8, False)
 
 
+TORN = '{"type":"user","m":{"role":"user","text":"a \\\\ \\" {\\"b\\": x"},"n":[{"c":1},{"c":2}],"end":true}'
+
+
+@pytest.mark.parametrize("cut", range(1, len(TORN)))
+def test_a_whole_record_behind_a_torn_one_is_read(cut: int) -> None:
+    whole = '{"type":"user","n":{"d":[{"e":"{"}]}}'
+    lines = Lines(io.BytesIO(f'{TORN[:cut]}{whole}\n{{"b":2}}\n'.encode()))
+    found = list(lines)
+    # Behind a sign that calls for a value, the whole record reads like a part of the torn one.
+    if TORN[cut - 1] in ":,[" and not TORN.index("a ") < cut <= TORN.index(" x"):
+        assert found == [{"b": 2}]
+    else:
+        assert (found, lines.skipped) == ([json.loads(whole), {"b": 2}], 1)
+
+
+@pytest.mark.parametrize("cut", range(1, len(TORN)))
+def test_a_part_of_a_torn_record_is_no_record(cut: int) -> None:
+    lines = Lines(io.BytesIO(f'{TORN[:cut]}\n{{"b":2}}\n'.encode()))
+    assert (list(lines), lines.skipped) == ([{"b": 2}], 1)
+    lines = Lines(io.BytesIO(TORN[:cut].encode()))
+    assert (list(lines), lines.torn, lines.offset) == ([], True, 0)
+
+
+def test_a_line_of_many_glued_records_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "_DIRECT", 512)
+    monkeypatch.setattr(jsonl, "_LINE_BUDGET", 512)
+    monkeypatch.setattr(jsonl, "_KEPT_CAP", 1024)
+    records = [{"n": n, "text": "é" * (n % 40)} for n in range(200)]
+    raw = "".join(json.dumps(record, ensure_ascii=False) for record in records).encode()
+    for behind in (b"\n", b"", b'{"torn": \n'):
+        lines = Lines(io.BytesIO(raw + behind))
+        assert (list(lines), lines.skipped, lines.oversized, lines.torn) == (records, int(len(behind) > 1), 0, False)
+        assert lines.offset == len(raw + behind)
+    lines = Lines(io.BytesIO(raw + b'{"torn": '))
+    first = list(lines)
+    assert lines.torn and 150 < len(first) < 200  # those near the torn one wait for it
+    assert first + taken(raw + b'{"torn": 1}', lines.offset) == [*records, {"torn": 1}]
+    gathered: List[Any] = []
+    offset = 0
+    while offset < len(raw):
+        lines = Lines(io.BytesIO(raw), offset, 300)
+        gathered += list(lines)
+        offset = lines.offset
+    assert gathered == records
+
+
 def test_numbers_and_depths_that_python_refuses() -> None:
     (record,) = taken(b'{"a":1,"huge":' + b"9" * 100_000 + b"}\n")
     assert record == {"a": 1, "huge": float("inf")}
