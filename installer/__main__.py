@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import relay
-from relay.cli.options import HostType
+from relay.cli.options import HostType, Seconds
 from relay.cli.program import Program
 
 EXIT_CODES = """\b
@@ -36,7 +36,7 @@ _ACCEPT_NEW = click.option(
 )
 _TIMEOUT = click.option(
     "--timeout",
-    type=click.FloatRange(1, 600),
+    type=Seconds(1, 600),
     default=20.0,
     show_default=True,
     metavar="SECONDS",
@@ -61,7 +61,10 @@ def main() -> None:
     """
 
 
-@main.command(epilog=_examples("install ssh:box --enable", "install me@gpu.example:2222 --enable --history-days 90"))
+@main.command(
+    short_help="Install the agent on a host, or repair or upgrade it.",
+    epilog=_examples("install ssh:box --enable", "install me@gpu.example:2222 --enable --history-days 90"),
+)
 @click.argument("host", type=_HOST)
 @click.option(
     "--enable/--no-enable", default=None, help="Turn indexing on there, or leave it off, without being asked."
@@ -119,7 +122,10 @@ def install(
     _finish([report], as_json)
 
 
-@main.command(epilog=_examples("upgrade ssh:box ssh:gpu", "upgrade --all"))
+@main.command(
+    short_help="Bring the agents of hosts up to date, all at once.",
+    epilog=_examples("upgrade ssh:box ssh:gpu", "upgrade --all"),
+)
 @click.argument("hosts", type=_HOST, nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Every SSH host of `relay hosts list`.")
 @_TIMEOUT
@@ -149,7 +155,10 @@ def upgrade(hosts: Sequence[str], every: bool, timeout: float, as_json: bool) ->
     _finish(reports, as_json, table=True)
 
 
-@main.command(epilog=_examples("uninstall ssh:box", "uninstall ssh:box --purge -v"))
+@main.command(
+    short_help="Remove every byte that was put on a host.",
+    epilog=_examples("uninstall ssh:box", "uninstall ssh:box --purge -v"),
+)
 @click.argument("host", type=_HOST)
 @click.option("--purge", is_flag=True, help="Remove the index and the policy too.")
 @click.option("--verbose", "-v", is_flag=True, help="List every path that was removed.")
@@ -167,7 +176,10 @@ def uninstall(host: str, purge: bool, verbose: bool, transport: str | None, time
     _finish([report], as_json)
 
 
-@main.command(epilog=_examples("check ssh:box", "check local --json"))
+@main.command(
+    short_help="Say what is wrong with a host, and change nothing.",
+    epilog=_examples("check ssh:box", "check local --json"),
+)
 @click.argument("host", type=_HOST)
 @_ACCEPT_NEW
 @_TRANSPORT
@@ -190,9 +202,13 @@ def check(host: str, accept_new: bool, transport: str | None, timeout: float, as
     _finish([work.on_host(found, _way(timeout, accept_new, True), do)], as_json)
 
 
-@main.command(epilog=_examples("bundle -o session-relay.pyz"))
+@main.command(
+    short_help="Write the single-file agent.",
+    epilog=_examples("bundle -o session-relay.pyz", "bundle -o session-relay.pyz --json"),
+)
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="The file to write.")
-def bundle(output: str) -> None:
+@_JSON
+def bundle(output: str, as_json: bool) -> None:
     """Write the single-file agent, for boxes that are set up some other way: `python3 -I FILE serve`.
 
     The same code and dependencies give the same bytes.
@@ -206,6 +222,10 @@ def bundle(output: str) -> None:
         os.chmod(output, 0o755)
     except OSError as error:
         raise click.ClickException(f"{output} cannot be written: {error.strerror}.") from error
+    if as_json:
+        entry = {"path": output, "agent": built.name, "bytes": len(built.data), "sha256": built.sha256}
+        click.echo(json.dumps(entry, indent=2))
+        return
     click.echo(f"{output}: {built.name}, {len(built.data)} bytes, sha256 {built.sha256}")
 
 

@@ -58,6 +58,7 @@ Examples:
   relay hosts add ssh:me@box.example:2222 --transport openssh
   relay hosts add runtime:gpu -- docker exec -i gpu relay serve
   relay hosts add runtime:wsl --shell 'wsl -d Debian -- relay serve'
+  relay hosts add ssh:box --json
 """,
 )
 @click.argument("host")
@@ -68,7 +69,8 @@ Examples:
     type=click.Choice(TRANSPORTS),
     help="How an SSH host is reached: paramiko (the default), or the system's ssh program (openssh).",
 )
-def add_host(host: str, start: tuple[str, ...], shell: str | None, transport: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what became of it as JSON.")
+def add_host(host: str, start: tuple[str, ...], shell: str | None, transport: str | None, as_json: bool) -> None:
     """Add a host, or change how it is reached.
 
     HOST is ssh:TARGET, where TARGET is what you would give to ssh (or user@box:port), or runtime:NAME with the COMMAND
@@ -80,25 +82,37 @@ def add_host(host: str, start: tuple[str, ...], shell: str | None, transport: st
     if host_id.kind == RUNTIME and transport:
         raise click.UsageError("--transport is for SSH hosts.")
     if host_id.kind == RUNTIME and bool(start) == bool(shell and shell.strip()):
-        raise click.UsageError(f"A runtime needs its command, in one way: relay hosts add {host_id.label} -- COMMAND…")
+        typed = shlex.quote(host_id.label)
+        raise click.UsageError(f"A runtime needs its command, in one way: relay hosts add {typed} -- COMMAND…")
     with reach.faults():
         there = any(host.id == host_id for host in hosts_file.load(paths.config_folder()))
         added = Host(host_id, command=start or shell, transport=transport)
         changed = hosts_file.add(paths.config_folder(), added)
-    click.echo(f"{('Changed' if there else 'Added') if changed else 'Known already:'} {host_id.label}")
+    outcome = ("changed" if there else "added") if changed else "unchanged"
+    if as_json:
+        click.echo(json.dumps({"executionHostId": str(host_id), "outcome": outcome}))
+        return
+    click.echo(f"{'Known already:' if outcome == 'unchanged' else outcome.capitalize()} {host_id.label}")
 
 
-@command.command("remove", epilog="\b\nExamples:\n  relay hosts remove ssh:box runtime:gpu\n")
+@command.command(
+    "remove",
+    epilog="\b\nExamples:\n  relay hosts remove ssh:box runtime:gpu\n  relay hosts remove ssh:box --json\n",
+)
 @click.argument("hosts", nargs=-1, required=True, type=HOST, metavar="HOST…")
-def remove_hosts(hosts: tuple[str, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what became of them as JSON.")
+def remove_hosts(hosts: tuple[str, ...], as_json: bool) -> None:
     """Forget hosts. What is installed on them stays: see `relay-installer uninstall`."""
-    missing = 0
+    outcomes = []
     for host_id in [_id(text) for text in hosts]:
         with reach.faults():
             removed = hosts_file.remove(paths.config_folder(), host_id)
-        missing += not removed
-        click.echo(f"Removed {host_id.label}" if removed else f"{host_id.label} was not there", err=not removed)
-    sys.exit(NOTHING_FOUND if missing else FOUND)
+        outcomes.append({"executionHostId": str(host_id), "outcome": "removed" if removed else "absent"})
+        if not as_json:
+            click.echo(f"Removed {host_id.label}" if removed else f"{host_id.label} was not there", err=not removed)
+    if as_json:
+        click.echo(json.dumps(outcomes, indent=2 if sys.stdout.isatty() else None))
+    sys.exit(NOTHING_FOUND if any(entry["outcome"] == "absent" for entry in outcomes) else FOUND)
 
 
 @command.command(
@@ -109,7 +123,7 @@ def remove_hosts(hosts: tuple[str, ...]) -> None:
 @click.argument("hosts", nargs=-1, type=HOST, metavar="[HOST…]")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.1, 3600),
+    type=options.Seconds(0.1, 3600),
     default=TIMEOUT,
     show_default=True,
     metavar="SECONDS",

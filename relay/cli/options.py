@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from datetime import datetime
@@ -42,6 +43,18 @@ class HostType(click.ParamType):
         words = [word for word in ["local", *self.extra, *_configured()] if not word.startswith(self.without)]
         # A shell may take the colon for the end of a word and ask only for what follows it.
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+class Seconds(click.FloatRange):
+    """A span of time within two bounds; what is no number (``nan``) lies within none."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
 
 
 class Moment(click.ParamType):

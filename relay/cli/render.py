@@ -145,12 +145,15 @@ def unavailable(reason: str, host: str) -> str:
         return f"Search is off there. Its account turns it on: {on_host(host, 'enable')}"
     if reason == "not-ready":
         return (
-            f"The index is being made ready. Try again in a moment; `relay status --host {host}` shows how far it is."
+            "The index is being made ready. Try again in a moment;"
+            f" `relay status --host {shlex.quote(host)}` shows how far it is."
         )
     if here:
         return "This Python cannot search: its SQLite lacks FTS5, or the index cannot be had. See `relay status`."
     return "Its agent is too old, or its Python cannot search. " + (
-        f"See `relay-installer check {host}`." if host.startswith("ssh:") else f"Update Session Relay inside {host}."
+        f"See `relay-installer check {shlex.quote(host)}`."
+        if host.startswith("ssh:")
+        else f"Update Session Relay inside {host}."
     )
 
 

@@ -60,7 +60,7 @@ class Stored(NamedTuple):
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.1, 3600),
+    type=options.Seconds(0.1, 3600),
     default=30.0,
     show_default=True,
     metavar="SECONDS",

@@ -81,7 +81,7 @@ Examples:
 @click.option("--cursor", metavar="CURSOR", help="Go on where a page ended: the cursor it was given with.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.1, 3600),
+    type=options.Seconds(0.1, 3600),
     metavar="SECONDS",
     help="How long a host may take: 15 by default, 7.5 with --host all.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import threading
 from collections import deque
 from typing import Any, NoReturn
@@ -103,7 +104,7 @@ class JsonRpcClient:
             if read > self._noise_limit:
                 raise ProtocolFault(
                     f"{self._name} wrote more than {self._noise_limit >> 20} MiB and no answer. Look at what its login "
-                    f"shell prints: `relay hosts test {self._name}`."
+                    f"shell prints: `relay hosts test {shlex.quote(self._name)}`."
                 )
             piece = self._streams.reader.read1(_PIECE)
             if not piece:
@@ -123,7 +124,8 @@ class JsonRpcClient:
             return AgentMissing(f"There is no agent on {self._name}. {self._remedy}")
         ending = "" if code is None else f" (exit code {code})"
         return ConnectionLost(
-            f"{self._name} ended before it answered{ending}. See what it says with `relay hosts test {self._name}`."
+            f"{self._name} ended before it answered{ending}. See what it says with"
+            f" `relay hosts test {shlex.quote(self._name)}`."
         )
 
 

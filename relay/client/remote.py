@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 import threading
 import time
 from typing import Any
@@ -102,12 +103,15 @@ class RemoteHost:
         if self._host.id.kind == SSH:
             from relay.client.launcher import remote_command
 
-            remedy = f"Install it: `relay-installer install {self.name}`."
+            remedy = f"Install it: `relay-installer install {shlex.quote(self.name)}`."
             connection = self._connected(deadline)
             self._keep(connection)
             streams = connection.open(remote_command("serve"))
         else:
-            remedy = f"Its command must start `relay serve`: correct it with `relay hosts add {self.name} -- COMMAND`."
+            remedy = (
+                "Its command must start `relay serve`: correct it with"
+                f" `relay hosts add {shlex.quote(self.name)} -- COMMAND`."
+            )
             assert self._host.command is not None
             streams = CommandStreams(self._host.command)
         self._keep(JsonRpcClient(streams, self.name, remedy))

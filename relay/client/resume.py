@@ -74,19 +74,21 @@ def _in_runtime(host: Host, arguments: list[str], timeout: float) -> Completed:
 
 def _answer(host: Host, completed: Completed) -> dict[str, Any]:
     """What the host's own ``relay resume --json`` said, found behind whatever a login shell printed before."""
-    name = host.id.label
+    name, typed = host.id.label, shlex.quote(host.id.label)
     answer = next(filter(None, map(_read, reversed(completed.stdout.splitlines()))), None)
     if completed.code == 0 and answer:
         return answer
     if completed.code == _NOT_FOUND:
         raise NoSuchSession(f"{name} has no such session, or none that can be reopened from a command line.")
     if completed.code == _OFF:
-        raise SearchOff(f"Search is off on {name}, or its index is not ready: see `relay status --host {name}`.")
+        raise SearchOff(f"Search is off on {name}, or its index is not ready: see `relay status --host {typed}`.")
     if is_missing(completed.code, completed.stderr):
-        raise AgentMissing(f"There is no agent on {name} that could say. Install it: `relay-installer install {name}`.")
+        raise AgentMissing(
+            f"There is no agent on {name} that could say. Install it: `relay-installer install {typed}`."
+        )
     if completed.code == 2:
-        raise ProtocolFault(f"The agent on {name} is too old for this: `relay-installer upgrade {name}`.")
-    raise ConnectionLost(f"{name} gave no command (exit code {completed.code}). See `relay hosts test -v {name}`.")
+        raise ProtocolFault(f"The agent on {name} is too old for this: `relay-installer upgrade {typed}`.")
+    raise ConnectionLost(f"{name} gave no command (exit code {completed.code}). See `relay hosts test -v {typed}`.")
 
 
 def _read(line: bytes) -> dict[str, Any] | None:

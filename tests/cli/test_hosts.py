@@ -72,6 +72,27 @@ def test_a_host_that_answers():
     assert result.output.startswith("runtime:good: answers (")
 
 
+def test_changes_are_told_as_json():
+    def told(*arguments):
+        result = relay_hosts(*arguments, "--json")
+        return result.exit_code, json.loads(result.stdout)
+
+    assert told("add", "ssh:me@box") == (0, {"executionHostId": "ssh:me%40box", "outcome": "added"})
+    assert told("add", "ssh:me@box") == (0, {"executionHostId": "ssh:me%40box", "outcome": "unchanged"})
+    assert told("add", "ssh:me@box", "--transport", "openssh")[1]["outcome"] == "changed"
+    removed = [
+        {"executionHostId": "ssh:me%40box", "outcome": "removed"},
+        {"executionHostId": "runtime:gone", "outcome": "absent"},
+    ]
+    assert told("remove", "ssh:me@box", "runtime:gone") == (1, removed)
+
+
+@pytest.mark.parametrize("behaviour", [["dying"], ["not-found"]])
+def test_a_hint_for_a_name_with_a_blank_can_be_pasted(behaviour):
+    add_fake("my pod", *behaviour)
+    assert "'runtime:my pod'" in relay_hosts("test", "runtime:my pod").output.partition("no answer")[2]
+
+
 def test_every_host_is_tried():
     add_fake("good", "well")
     add_fake("bad", "dying")

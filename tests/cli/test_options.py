@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from relay.cli.options import HostType, Moment
 from relay.client.host_ids import parse
@@ -60,3 +62,21 @@ def test_hosts_are_completed(home):
     assert words("ssh:m") == ["ssh:me@box"]
     (home / ".config/session-relay/hosts.json").write_text("{")
     assert words("") == ["local", "all"]
+
+
+@pytest.mark.parametrize("text", ["nan", "-nan", "inf", "-1", "0", "1e9", "soon"])
+@pytest.mark.parametrize(
+    "module, arguments",
+    [
+        ("relay.cli.search", ["word"]),
+        ("relay.cli.status", []),
+        ("relay.cli.resume", ["claude", "x"]),
+        ("relay.cli.hosts", ["test"]),
+        ("installer.__main__", ["check", "box"]),
+    ],
+)
+def test_a_time_limit_is_a_number_of_seconds_within_bounds(module, arguments, text):
+    loaded = importlib.import_module(module)
+    command = loaded.main if module == "installer.__main__" else loaded.command
+    result = CliRunner().invoke(command, [*arguments, "--timeout", text])
+    assert (result.exit_code, "--timeout" in result.output) == (2, True)

@@ -31,6 +31,8 @@ def test_every_help_has_an_example(module, program):
     for path in pages(main):
         page = CliRunner().invoke(main, [*path, "--help"]).output
         assert not path or f"  {' '.join([program, *path])}" in page, page
+        assert "Commands:" in page or not path or "--json" in page, page
+        assert "...\n" not in page.partition("Commands:")[2], page
 
 
 def test_completion_offers_the_hosts_a_command_takes():
