@@ -8,7 +8,7 @@ from typing import Any
 
 from installer import box, consent, deploy, faults, removal, targets
 from installer.bundle import Bundle
-from relay.client.faults import ClientFault
+from relay.client.faults import ClientFault, HostsFileBroken
 from relay.client.hosts_file import Host
 from relay.client.streams import Connection
 
@@ -75,6 +75,8 @@ def install(
                 text += f" {host.id.label} is now in your hosts."
         except OSError as error:
             text += f" It could not be added to your hosts: {error.filename}: {error.strerror}."
+        except HostsFileBroken as fault:
+            text += f" It could not be added to your hosts: {fault}"
         enabled = consent.try_is_enabled(connection, target)
         wanted = None if enabled and history_days is None else ask()
         if wanted:
@@ -133,7 +135,13 @@ def uninstall(host: Host, way: Way, *, purge: bool) -> Report:
     def do(connection: Connection, target: str) -> Report:
         removed = removal.uninstall(connection, target, purge=purge)
         paths, kept = removed.paths, removed.kept
-        forgotten = targets.forget(host.id)
+        forgotten, left = False, ""
+        try:
+            forgotten = targets.forget(host.id)
+        except OSError as error:
+            left = f" It could not be taken out of your hosts: {error.filename}: {error.strerror}."
+        except HostsFileBroken as fault:
+            left = f" It could not be taken out of your hosts: {fault}"
         what = "the agent, its index and its policy" if purge else "the agent"
         text = (
             f"Removed {what}: {len(paths)} paths, and none of them is left."
@@ -146,6 +154,7 @@ def uninstall(host: Host, way: Way, *, purge: bool) -> Report:
             text += f" Not ours, and left alone: {kept[0]}" + (f" and {len(kept) - 1} more." if kept[1:] else ".")
         if forgotten:
             text += f" {host.id.label} is no longer in your hosts."
+        text += left
         more = {"removed": list(paths), "kept": list(kept)}
         return Report(host.id.label, "removed" if paths else "absent", text, more=more)
 

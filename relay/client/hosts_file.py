@@ -19,6 +19,7 @@ from relay.client.host_ids import RUNTIME, SSH, HostId, parse
 FILE_NAME = "hosts.json"
 #: How an SSH host is reached: our own SSH client, or the system's ``ssh`` program.
 TRANSPORTS = ("paramiko", "openssh")
+_VERSION = 1
 _SECTIONS = {SSH: "ssh", RUNTIME: "runtimes"}
 _LARGEST = 4 << 20
 
@@ -62,7 +63,8 @@ def find(config_folder: str, text: str) -> Host:
 def add(config_folder: str, host: Host) -> bool:
     """Write ``host`` into the file; what the same id had and ``host`` leaves open stays. False when nothing changed.
 
-    Raises HostsFileBroken when the file that is there cannot be understood, OSError when it cannot be written.
+    Raises HostsFileBroken when the file that is there cannot be understood, or is of another version, which is read
+    but never rewritten; OSError when it cannot be written.
     """
     with _editing(config_folder) as document:
         section = document.setdefault(_SECTIONS[host.id.kind], {})
@@ -93,8 +95,14 @@ def _editing(config_folder: str) -> Iterator[dict[str, Any]]:
         _hosts(document, config_folder)  # what we do not understand we do not rewrite
         before = json.dumps(document)
         yield document
-        document.setdefault("version", 1)
+        document.setdefault("version", _VERSION)
         if json.dumps(document) != before:
+            if document["version"] != _VERSION:
+                raise HostsFileBroken(
+                    f"{_shown(config_folder)} is of version {json.dumps(document['version'])[:20]}, which this program"
+                    f" reads but does not rewrite (it writes {_VERSION}). Upgrade Session Relay on this machine, or"
+                    " make the change in the file by hand."
+                )
             paths.replace_config_file(config_folder, FILE_NAME, document)
     finally:
         os.close(lock)
@@ -164,8 +172,10 @@ def _command(value: Any, where: str, config_folder: str) -> tuple[str, ...] | st
 
 
 def _broken(config_folder: str, what: str) -> HostsFileBroken:
+    return HostsFileBroken(f"{_shown(config_folder)} {what}. Correct it, or move it away and add the hosts anew.")
+
+
+def _shown(config_folder: str) -> str:
     path = os.path.join(config_folder, FILE_NAME)
     home = os.path.expanduser("~")
-    if path.startswith(home + os.sep):
-        path = "~" + path[len(home) :]
-    return HostsFileBroken(f"{path} {what}. Correct it, or move it away and add the hosts anew.")
+    return "~" + path[len(home) :] if path.startswith(home + os.sep) else path

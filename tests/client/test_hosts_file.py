@@ -51,11 +51,11 @@ def test_adding_again_changes_nothing(tmp_path):
     assert load(str(tmp_path)) == [BOX]
 
 
-def test_what_a_newer_version_wrote_is_kept(tmp_path):
-    (tmp_path / "hosts.json").write_text(json.dumps({"version": 2, "theme": "dark", "ssh": {"box": {"colour": "red"}}}))
+def test_fields_that_are_not_ours_are_kept(tmp_path):
+    (tmp_path / "hosts.json").write_text(json.dumps({"version": 1, "theme": "dark", "ssh": {"box": {"colour": "red"}}}))
     add(str(tmp_path), Host(parse("ssh:box"), transport="openssh"))
     written = json.loads((tmp_path / "hosts.json").read_text())
-    assert written == {"version": 2, "theme": "dark", "ssh": {"box": {"colour": "red", "transport": "openssh"}}}
+    assert written == {"version": 1, "theme": "dark", "ssh": {"box": {"colour": "red", "transport": "openssh"}}}
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,22 @@ def test_a_link_to_a_folder_of_dot_files_stays_one(tmp_path):
     assert set(json.loads(real.read_text())["ssh"]) == {"old", "me@box"}
     assert stat.S_IMODE(real.stat().st_mode) == 0o600
     assert os.listdir(real.parent) == [real.name]
+
+
+@pytest.mark.parametrize("version", [2, 17, "2026"])
+def test_a_file_of_another_version_is_read_and_never_rewritten(tmp_path, version):
+    config = str(tmp_path)
+    add(config, BOX)
+    path = tmp_path / "hosts.json"
+    document = {**json.loads(path.read_text()), "version": version, "groups": {"all": []}}
+    path.write_text(json.dumps(document))
+    assert [host.id for host in load(config)] == [BOX.id]
+    assert add(config, BOX) is False
+    assert remove(config, parse("ssh:other")) is False
+    for change in (lambda: add(config, Host(parse("ssh:other"))), lambda: remove(config, BOX.id)):
+        with pytest.raises(HostsFileBroken, match="Upgrade Session Relay"):
+            change()
+    assert json.loads(path.read_text()) == document
 
 
 def test_a_pipe_in_its_place_holds_nobody_up(tmp_path):

@@ -49,6 +49,21 @@ def hosts(home: Path) -> Any:
     return json.loads(path.read_text())["ssh"] if path.exists() else {}
 
 
+def test_hosts_of_another_version_are_left_and_the_agent_comes_and_goes(
+    box: sshd.Sshd, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / ".config/session-relay/hosts.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"version": 2, "ssh": {}}')
+    code, out, _ = run(capsys, "install", "box")
+    assert code == 0 and "Installed" in out and "could not be added" in out and "Upgrade Session Relay" in out
+    assert path.read_text() == '{"version": 2, "ssh": {}}'
+    path.write_text('{"version": 2, "ssh": {"box": {}}}')
+    code, out, _ = run(capsys, "uninstall", "box")
+    assert code == 0 and "Removed" in out and "could not be taken out" in out
+    assert path.read_text() == '{"version": 2, "ssh": {"box": {}}}'
+
+
 def test_install_remembers_the_host_and_says_how_to_turn_it_on(
     box: sshd.Sshd, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
