@@ -16,6 +16,9 @@ from relay.contract.requests import AGENT_NAMES
 #: Seconds that a clear waits for running agents; they look at the policy twice a second.
 PATIENCE = 10.0
 
+#: A policy in another folder would change nothing: agents that run, and those that SSH starts, look here.
+_AGENTS_READ_IT = "Search is as it was. Make the folder and policy.json in it writable, then run this again."
+
 _ENABLE_EXAMPLES = """\b
 Examples:
   relay enable
@@ -94,7 +97,7 @@ def enable(history_days: Optional[int], roots: Tuple[Tuple[str, str], ...], no_r
         decided = replace(decided, roots={agent: _of(agent, roots) for agent, _ in roots})
     if not decided.epoch:
         decided = replace(decided, epoch=policy.new_epoch())
-    _write(decided)
+    _write(decided, "Make it writable, or set XDG_CONFIG_HOME to a folder that is.")
     why_not = obstacle()
     if why_not is not None:
         click.echo(f"{why_not} Nothing can be indexed by it: run relay with another Python.", err=True)
@@ -123,7 +126,8 @@ def disable(also_clear: bool, as_json: bool) -> None:
     removes it.
     """
     known = policy.read(paths.config_folder())
-    _write(replace(known, enabled=False, clearing_until=0.0, epoch=policy.new_epoch() if also_clear else known.epoch))
+    epoch = policy.new_epoch() if also_clear else known.epoch
+    _write(replace(known, enabled=False, clearing_until=0.0, epoch=epoch), _AGENTS_READ_IT)
     if also_clear:
         _remove("Search is off, but the index is still there")
     if as_json:
@@ -146,13 +150,13 @@ def clear(as_json: bool) -> None:
     known = policy.read(paths.config_folder())
     if known.enabled:
         epoch = policy.new_epoch()
-        _write(replace(known, epoch=epoch, clearing_until=time.time() + 2 * PATIENCE))
+        _write(replace(known, epoch=epoch, clearing_until=time.time() + 2 * PATIENCE), _AGENTS_READ_IT)
         try:
             _remove("Search is on as before, but the index could not be removed")
         finally:
             now = policy.read(paths.config_folder())
             if now.epoch == epoch:
-                _write(replace(now, clearing_until=0.0))
+                _write(replace(now, clearing_until=0.0), _AGENTS_READ_IT)
     else:
         _remove("The index could not be removed")
     if as_json:
@@ -167,13 +171,13 @@ def _of(agent: str, roots: Tuple[Tuple[str, str], ...]) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(path for name, path in roots if name == agent))
 
 
-def _write(decided: policy.Policy) -> None:
+def _write(decided: policy.Policy, remedy: str) -> None:
+    """Write the policy, or end with exit code 1 and what to do."""
     try:
         policy.write(paths.config_folder(), decided)
     except OSError as error:
         raise click.ClickException(
-            f"{paths.config_folder()} cannot be written ({error.strerror}), so nothing was changed."
-            " Make it writable, or set XDG_CONFIG_HOME to a folder that is."
+            f"{paths.config_folder()} cannot be written ({error.strerror}), so nothing was changed. {remedy}"
         ) from None
 
 

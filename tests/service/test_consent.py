@@ -166,6 +166,13 @@ def test_a_config_folder_that_cannot_be_written_is_named(home: Path) -> None:
     assert "cannot be written" in said and "nothing was changed" in said and "Traceback" not in said
 
 
+@pytest.mark.parametrize("command", [("disable",), ("disable", "--clear")])
+def test_turning_off_advises_nothing_that_leaves_agents_on(home: Path, command: tuple[str, ...]) -> None:
+    (home / ".config").write_text("in the way")
+    said = out(*command, code=1)
+    assert "Search is as it was. Make the folder" in said and "XDG_CONFIG_HOME" not in said
+
+
 @pytest.mark.parametrize("command", ["enable", "disable", "clear", "serve"])
 def test_help_holds_an_example(command: str) -> None:
     assert f"relay {command}" in out(command, "--help").replace("| relay serve", "relay serve")
