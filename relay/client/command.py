@@ -1,4 +1,7 @@
-"""A command of this machine as a pair of streams (``docker exec -i …``); it ends with its whole process group."""
+"""A command of this machine as a pair of streams (``docker exec -i …``); it ends with its whole process group.
+
+A process of a session of its own gets no signal from here; it sees the end of its stdin, which comes first.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ class CommandStreams:
         threading.Thread(target=self._end, name="relay-command-end", daemon=True).start()
 
     def _end(self, alone: float = _LEAVES_ALONE) -> None:
-        """Give the command time to leave at the end of its stdin, then end it and all it started."""
+        """Give the command time to leave at the end of its stdin, then end it and what is left of its group."""
         with self._ending:
             if self not in _open:
                 return

@@ -1,4 +1,4 @@
-"""Commands as streams: they end, with all they started, when they are closed."""
+"""Commands as streams: they end, with their process group, when they are closed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_line_is_run_by_the_shell():
     streams.close()
 
 
-def test_closing_ends_all_that_the_command_started():
+def test_closing_ends_the_group_of_the_command():
     streams = CommandStreams("trap '' TERM HUP; sleep 60 & echo $!; echo $$; wait; wait; sleep 60")
     pids = read_line(streams)
     while pids.count(b"\n") < 2:
@@ -63,6 +63,16 @@ def test_closing_ends_all_that_the_command_started():
     assert streams.read1(10) == b""
     with pytest.raises(OSError):
         streams.write(b"x")
+
+
+def test_a_child_in_a_session_of_its_own_sees_the_end_of_stdin():
+    child = "import os, sys; os.setsid(); print(os.getpid(), flush=True); sys.stdin.read()"
+    streams = CommandStreams(
+        (sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])")
+    )
+    pid = int(read_line(streams))
+    streams.close()
+    assert gone(pid)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at processes through /proc")
