@@ -30,6 +30,7 @@ class Fold:
         self._reader = source.store.load()(source, state.get("reader"))
         self._checksum = int(state.get("checksum", 0))
         self._records = int(state.get("records", 0))
+        self._known = int(state.get("known", self._records))
         self._skipped = int(state.get("skipped", 0))
         self._oversized = int(state.get("oversized", 0))
         self._misread = int(state.get("misread", 0))
@@ -39,13 +40,14 @@ class Fold:
 
     def slices(self, size: int) -> Iterator[Slice]:
         """What was said from here to the end of the file, of which ``size`` bytes are known; the last may be empty."""
-        feed = self._reader.feed
+        reader, feed = self._reader, self._reader.feed
         piece = Slice()
         while True:
             start = self.offset
             lines = Lines(self._file, start, SLICE)
             for record in lines:
                 self._records += 1
+                unknown = reader.unknown
                 try:
                     for event in feed(record):
                         piece.add(event)
@@ -53,6 +55,7 @@ class Fold:
                     raise
                 except Exception:  # a record no reader foresaw costs that record; it is counted and shown
                     self._misread += 1
+                self._known += reader.unknown == unknown
             record = {}  # it may have been a huge one
             self.offset = lines.offset
             self._skipped += lines.skipped
@@ -76,7 +79,8 @@ class Fold:
 
     def failure(self) -> Optional[str]:
         """What could not be read on the way, or None."""
-        found = fault(self._oversized, self._skipped, self._records)
+        known = self._known or int(self._reader.session() is not None)
+        found = fault(self._oversized, self._skipped, self._records, known)
         return found or ("Some records could not be understood." if self._misread else None)
 
     def state(self) -> bytes:
@@ -86,6 +90,7 @@ class Fold:
             "marks": changes.marks(self._file, self.offset),
             "checksum": self._checksum,
             "records": self._records,
+            "known": self._known,
             "skipped": self._skipped,
             "oversized": self._oversized,
             "misread": self._misread,

@@ -302,10 +302,15 @@ def _behind_torn(text: str, start: int) -> Optional[Tuple[Dict[str, Any], int]]:
     return None
 
 
-def fault(oversized: int, skipped: int, count: int) -> Optional[str]:
-    """What is to be said of a file with so many lines of either kind (see ``Lines``) and records, or None."""
+def fault(oversized: int, skipped: int, count: int, known: int = 1) -> Optional[str]:
+    """What is to be said of a file with so many lines of either kind (see ``Lines``) and records, or None.
+
+    ``known`` are the records whose kind the reader knows: a file of which it knows none is another program's.
+    """
     if oversized:
         return "A line is too long to be read."
+    if count and not known:
+        return "It holds no record of this agent."
     return "No line of the file is JSON." if skipped and not count else None
 
 

@@ -124,6 +124,29 @@ def test_what_cannot_be_read_of_a_log_is_said(tmp_path: Path, monkeypatch: pytes
     assert failures(tmp_path) == [None]
 
 
+LINES = {
+    "claude": (".claude/projects/-w/a.jsonl", {"type": "file-history-snapshot"}),
+    "codex": (".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-a.jsonl", {"type": "world_state"}),
+    # Grok's session is known by its summary; a Gemini log may be a whole document.
+    **{agent: (name, None) for agent, (name, _) in LOGS.items() if agent not in ("grok", "gemini")},
+}
+
+
+@pytest.mark.parametrize("agent", sorted(LINES))
+def test_a_file_of_another_program_is_failed(tmp_path: Path, agent: str) -> None:
+    name, silent = LINES[agent]
+    path = lines(tmp_path / name, {"loglines": [{"a": 1}]}, {"no": {"type": "user"}})
+    assert index(tmp_path) == []
+    assert failures(tmp_path) == ["It holds no record of this agent."]
+    text(path, json.dumps({"loglines": [{}, {"a": {}}], "more": 1}, indent=1) + "\n{}\n")
+    assert index(tmp_path) == []
+    assert failures(tmp_path) == ["It holds no record of this agent."]
+    if silent is not None:
+        lines(path, silent, {"loglines": []})
+        assert index(tmp_path) == []
+        assert failures(tmp_path) == [None]
+
+
 def test_a_folder_registered_later_reaches_a_session_that_does_not_change(home: Path, tmp_path: Path) -> None:
     kimi = home / ".kimi-code"
     log = kimi / "sessions" / "wd_app_0123456789ab" / "session_1" / "agents" / "main" / "wire.jsonl"
