@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import sshd
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +42,11 @@ def left(folder: Path) -> list[str]:
         time.sleep(0.1)
 
 
+def shape(text: str) -> list[str]:
+    """Each line's first word: sizes, versions and moments come later in it."""
+    return [line.split()[0] if line.strip() else "" for line in text.splitlines()]
+
+
 @pytest.mark.parametrize("query", ["reattach race", "--limit"])
 def test_it_answers_and_leaves_nothing(tmp_path: Path, query: str) -> None:
     demo = start(tmp_path / "demo", query)
@@ -47,6 +54,9 @@ def test_it_answers_and_leaves_nothing(tmp_path: Path, query: str) -> None:
     assert demo.returncode == 0, said
     assert ("5e0c1a52-7d0b-4c57-9a39-1b1f0f2a7c11" in said) == (query == "reattach race")
     assert "4 indexed, 0 waiting, 0 failed" in said
+    if query == "reattach race" and sshd.AVAILABLE:
+        shown = (PROJECT / "README.md").read_text().partition('$ scripts/demo "reattach race"\n')[2].partition("```")[0]
+        assert shape(said) == shape(shown)
     assert left(tmp_path / "demo") == []
 
 
