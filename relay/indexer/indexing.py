@@ -60,6 +60,8 @@ class Indexing:
         self.due = Due()
         #: What is being read right now; urgent work in the middle of it leaves it alone.
         self.reading: Set[str] = set()
+        #: What was read since the last commit: no search sees it yet.
+        self._uncommitted: Set[str] = set()
         #: Monotonic time at which the outermost of these readings began.
         self.reading_since = 0.0
         #: Root path ▶ why it could not be looked at.
@@ -81,6 +83,11 @@ class Indexing:
         self._set_words(_STEADY)
         self.expire()
         self._leave_roots()
+
+    @property
+    def waiting(self) -> int:
+        """Sources that are due, being read, or read and not committed. May be asked by any thread."""
+        return len(self.due) + len(self.reading | self._uncommitted)
 
     # Looking
 
@@ -192,6 +199,7 @@ class Indexing:
         except OSError:
             return  # not to be looked at: the sweep says why
         self._merge_owed = True
+        self._uncommitted.add(source.path)
         self._events.rest(source.path, (time.monotonic() - started) * self._again(source.path, cursor))
         if not settled:
             self._events.add(source, 0.2)
@@ -272,7 +280,10 @@ class Indexing:
 
     def commit(self) -> None:
         """Make what was read visible."""
-        self.writer.commit()
+        try:
+            self.writer.commit()
+        finally:  # what could not be committed is found again by a sweep
+            self._uncommitted.clear()
         self._began = time.monotonic()
 
     # Removing

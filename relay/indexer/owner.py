@@ -116,7 +116,7 @@ class Owner:
             degraded.append({"root": path, "reason": f"Changes are found by polling: {why}."})
         if self._problem is not None:
             degraded.append({"root": self._state_folder, "reason": self._problem})
-        due = len(self._events) + (0 if indexing is None else len(indexing.due) + len(indexing.reading))
+        due = len(self._events) + (0 if indexing is None else indexing.waiting)
         working = self._busy or self._sweep_owed or self._sweeping or due > 0 or self.passes.owed
         if self._problem is not None:
             phase = standing.DEGRADED

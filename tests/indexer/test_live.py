@@ -7,10 +7,11 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import List, Tuple
 
 import pytest
 
-from relay.indexer import backlog, owner, watching
+from relay.indexer import backlog, owner, reading, watching
 from tests.indexer.conftest import Box, until
 
 
@@ -164,8 +165,6 @@ def test_a_dead_observer_is_replaced(box: Box) -> None:
 
 
 def test_status_is_true_through_every_phase(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    from relay.indexer import reading
-
     for n in range(3):
         box.say(f"f{n}.jsonl", f"text {n}")
     box.write("bad.jsonl", "no json\n")
@@ -328,3 +327,23 @@ def test_the_newest_are_read_first(box: Box, monkeypatch: pytest.MonkeyPatch) ->
         os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
     box.index()
     assert order == ["f1.jsonl", "f2.jsonl", "f0.jsonl"]
+
+
+def test_what_is_read_and_not_committed_is_due(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(6):
+        box.say(f"{n}.jsonl", "said")
+    real = reading.read
+    told: List[Tuple[int, int]] = []
+
+    def telling(*arguments: object) -> bool:
+        settled = real(*arguments)  # type: ignore[arg-type]
+        status = box.indexers[0].status()
+        told.append((status["filesIndexed"], status["filesDue"]))
+        return settled
+
+    monkeypatch.setattr(reading, "read", telling)
+    box.start()
+    until(lambda: box.indexers[0].status()["phase"] == "current", box.indexers[0].status)
+    assert told and {indexed + due for indexed, due in told} == {6}
+    status = box.indexers[0].status()
+    assert (status["filesIndexed"], status["filesDue"]) == (6, 0)
