@@ -286,7 +286,10 @@ class Writer:
         self.pending_characters += sum(len(row.text) for row in rows)
 
     def merge_rows(self, key: int, rows: Sequence[Row], rewind: Optional[int]) -> None:
-        """Add rows in the order of ``seq``; those stored from ``rewind`` on, or with a ``seq`` sent again, go."""
+        """Add rows in the order of ``seq``; those stored from ``rewind`` on, or with a ``seq`` sent again, go.
+
+        A row without text is not added; what stands at its ``seq`` goes all the same.
+        """
         first = rows[0].seq if rows else None
         start = min((value for value in (first, rewind) if value is not None), default=None)
         if start is None:
@@ -294,6 +297,7 @@ class Writer:
         kept: List[Row] = []
         gone: List[StoredRow] = []
         again = {row.seq for row in rows}
+        rows = [row for row in rows if row.text]
         for stored in self.stored_rows(key, newest_first=True):
             if stored.seq < start:
                 break

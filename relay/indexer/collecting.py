@@ -43,12 +43,19 @@ class Slice:
         self.characters += len(event.text)
 
     def rows(self) -> List[Row]:
-        """The rows in the order of their messages, which are given up for them: a slice may hold one huge text."""
+        """The rows in the order of their messages, which are given up for them: a slice may hold one huge text.
+
+        A blank message has one row without text: it may take the place of one that is stored.
+        """
         messages = self.messages
         if not messages:
             made, self._rows = self._rows, []
             return made
-        return [row for seq in sorted(messages) for row in rows(messages.pop(seq))]
+        made = []
+        for seq in sorted(messages):
+            message = messages.pop(seq)
+            made += list(rows(message)) or [Row(seq, message.role, message.timestamp, "")]
+        return made
 
     def __bool__(self) -> bool:
         return bool(self.messages or self._rows) or self.rewind is not None

@@ -43,7 +43,7 @@ def store(
         session = head()
         if session is None:
             return None
-        rows = first.rows()
+        rows = [row for row in first.rows() if row.text]
         if key is not None and writer.replace_rows(key, rows):
             return writer.put_session(key, cursor, cursor.id, session, rank, change_key)
         if key is not None:

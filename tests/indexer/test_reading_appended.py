@@ -187,6 +187,16 @@ def test_a_message_sent_again_replaces_the_first(box: Box, tmp_path: Path) -> No
     box.is_whole(tmp_path)
 
 
+@pytest.mark.parametrize("blank", [" ", "\x00"])
+def test_a_message_sent_again_without_text_takes_the_first_away(box: Box, tmp_path: Path, blank: str) -> None:
+    box.write("a.jsonl", {"say": "one", "seq": 0}, {"say": "two", "seq": 1}, {"say": "three", "seq": 2})
+    box.index()
+    box.write("a.jsonl", {"say": blank, "seq": 1})
+    box.index()
+    assert box.texts() == ["one", "three"] and box.finds("two") == 0
+    box.is_whole(tmp_path)
+
+
 def test_a_rewind_undoes_what_was_said(box: Box, tmp_path: Path) -> None:
     box.say("a.jsonl", "one", "two", "three")
     box.index()
