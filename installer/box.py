@@ -7,15 +7,13 @@ import json
 import queue
 import secrets
 import shlex
-import subprocess
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from installer import faults
 from relay.client import ssh
-from relay.client.command import CommandStreams
+from relay.client.command import CommandStreams, run
 from relay.client.faults import ConnectionLost, TimedOut
 from relay.client.hosts_file import Host
 from relay.client.streams import Completed, Connection, Streams
@@ -40,6 +38,8 @@ _RUN_MODULES = (
     "sys.exit(m.main(r))"
 )
 _LINE_LIMIT = 1 << 20
+#: The longest time without progress of a box that works: compiling and trying the agent on a slow one, in seconds.
+SILENCE = 180.0
 
 
 def open_box(host: Host, *, timeout: float, interactive: bool, accept_new: bool = False) -> Connection:
@@ -56,14 +56,10 @@ class LocalConnection:
 
     def run(self, command: str, input: bytes | Iterable[bytes] = b"", timeout: float = 30.0) -> Completed:
         """See ``Connection``."""
-        given = input if isinstance(input, bytes) else b"".join(input)
         try:
-            ended = subprocess.run(
-                ["/bin/sh", "-c", command], input=given, capture_output=True, timeout=timeout, check=False
-            )
-        except subprocess.TimeoutExpired:
+            return run(command, timeout, input)
+        except TimedOut:
             raise TimedOut(f"This machine did not finish within {timeout:g} s. Try again.") from None
-        return Completed(ended.returncode, ended.stdout, ended.stderr)
 
     def open(self, command: str) -> Streams:
         """See ``Connection``."""
@@ -111,7 +107,10 @@ def _no_shell(target: str, out: bytes, err: bytes) -> str:
 
 
 class Conversation:
-    """A program of ``installer.on_box`` that runs on the box and talks with us in lines."""
+    """A program of ``installer.on_box`` that runs on the box and talks with us in lines.
+
+    Lines of others are dropped as they come, however many there are.
+    """
 
     def __init__(
         self, connection: Connection, target: str, python: str, modules: Iterable[str], request: Mapping[str, Any]
@@ -119,38 +118,50 @@ class Conversation:
         self.target, self._mark = target, secrets.token_hex(8)
         texts = [(f"installer.on_box.{name}", text_of(f"{name}.py")) for name in modules]
         line = json.dumps({**request, "mark": self._mark, "modules": texts}).encode() + b"\n"
+        self._stalled = False
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._streams = connection.open(_RUN_FIRST_LINE)
         threading.Thread(target=self._read, name="relay-install-read", daemon=True).start()
         self.send(_first_line(f"exec {shlex.quote(python)} -I -c {shlex.quote(_RUN_MODULES)}") + line)
 
     def send(self, data: bytes) -> None:
-        """Send bytes; a far side that is gone shows at the next ``receive``."""
+        """Send bytes; a far side that is gone, or takes nothing for SILENCE, shows at the next ``receive``."""
+        alarm = threading.Timer(SILENCE, self._give_up)
+        alarm.daemon = True
+        alarm.start()
         try:
             self._streams.writer.write(data)
             self._streams.writer.flush()
         except OSError:
             pass
+        finally:
+            alarm.cancel()
 
     def receive(self, timeout: float) -> dict[str, Any]:
         """The program's next line. Raises TimedOut, or StoppedHalfway when it has ended."""
-        end = time.monotonic() + timeout
-        prefix = self._mark.encode() + b" "
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
-            except queue.Empty:
-                raise TimedOut(
-                    f"{self.target} said nothing for {timeout:g} s. Try again; what it has begun, it puts back."
-                ) from None
-            if line is None:
-                raise faults.StoppedHalfway(self._ending())
-            if line.startswith(prefix):
-                return dict(json.loads(line[len(prefix) :]))
+        try:
+            line = self._lines.get(timeout=timeout)
+        except queue.Empty:
+            raise self._silent("said", timeout) from None
+        if line is None and self._stalled:
+            raise self._silent("took", SILENCE)
+        if line is None:
+            raise faults.StoppedHalfway(self._ending())
+        return dict(json.loads(line))
 
     def close(self) -> None:
         """End the program; it puts back what it has not finished."""
         self._streams.close()
+
+    def _give_up(self) -> None:
+        self._stalled = True
+        self._streams.close()
+
+    def _silent(self, did: str, seconds: float) -> TimedOut:
+        return TimedOut(
+            f"{self.target} {did} nothing for {seconds:g} s. Try again; what it has begun, it puts back. See what holds"
+            " it up: a full or slow disk, or its login shell."
+        )
 
     def _ending(self) -> str:
         self._streams.exit_code(2)
@@ -162,12 +173,13 @@ class Conversation:
         )
 
     def _read(self) -> None:
-        rest = b""
+        rest, prefix = b"", self._mark.encode() + b" "
         try:
             while data := self._streams.reader.read1(1 << 15):
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
-                    self._lines.put(line)
+                    if line.startswith(prefix):
+                        self._lines.put(line[len(prefix) :])
                 if len(rest) > _LINE_LIMIT:
                     break
         except (OSError, ValueError):

@@ -14,8 +14,6 @@ from relay.client.streams import Connection
 STEPS = ("uploaded", "unpacked", "placed", "proved", "switched")
 _MODULES = ("talk", "layout", "running", "place")
 _PIECE = 1 << 15
-#: The longest silence of a box that works: compiling and trying the agent on a slow one, in seconds.
-_SILENCE = 180.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def _follow(
     talk: box.Conversation, target: str, bundle: Bundle, tell: Callable[[str, float], None]
 ) -> dict[str, Any]:
     while True:
-        said = talk.receive(_SILENCE)
+        said = talk.receive(box.SILENCE)
         if "done" in said:
             return dict(said["done"])
         if "fault" in said:
@@ -106,6 +104,11 @@ def fault(target: str, kind: str, facts: dict[str, Any]) -> faults.InstallFault:
         return faults.NoSpace(
             f"{target}: {facts['free'] >> 20} MiB are free at {path}, {-(-facts['needed'] >> 20)} MiB are needed."
             " Free some space, then run this again."
+        )
+    if kind == "no-inodes":
+        return faults.NoSpace(
+            f"{target}: {facts['free']} more files can be made at {path}, {facts['needed']} may be needed. Remove some"
+            f" files there (`df -i {path}` shows how many there are), then run this again."
         )
     if kind in ("no-space", "quota", "read-only", "not-writable"):
         said = {

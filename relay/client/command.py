@@ -13,6 +13,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from typing import IO
 
 from relay.client.deadline import Deadline
@@ -34,10 +35,16 @@ class CommandStreams:
     """The streams of ``command``: an argument list run as it is, or one line for ``/bin/sh``.
 
     Raises Unreachable when it cannot be started. The command has a session of its own, so that a Ctrl-C of the
-    terminal does not reach it and it can ask nothing there.
+    terminal does not reach it and it can ask nothing there. ``variables`` are its environment, None for ours.
+    Of stderr the last ``stderr_kept`` bytes are kept.
     """
 
-    def __init__(self, command: tuple[str, ...] | str) -> None:
+    def __init__(
+        self,
+        command: tuple[str, ...] | str,
+        variables: Mapping[str, str] | None = None,
+        stderr_kept: int = STDERR_KEPT,
+    ) -> None:
         arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         try:
             self._process = subprocess.Popen(
@@ -46,6 +53,7 @@ class CommandStreams:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env=variables,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -58,7 +66,7 @@ class CommandStreams:
         self._wake, self._waker = os.pipe()
         self._reading, self._writing, self._ending = threading.Lock(), threading.Lock(), threading.Lock()
         self._closed = False
-        self._tail = b""
+        self._tail, self._stderr_kept = b"", stderr_kept
         self._stderr_open = True
         self.reader = self
         self.writer = self
@@ -168,31 +176,48 @@ class CommandStreams:
         except OSError:
             data = b""
         if data:
-            self._tail = (self._tail + data)[-STDERR_KEPT:]
+            self._tail = (self._tail + data)[-self._stderr_kept :]
         elif data is not None:
             self._stderr_open = False
         return bool(data)
 
 
-def run(command: tuple[str, ...] | str, timeout: float) -> Completed:
-    """Run ``command`` to its end, its stdin empty. Raises Unreachable, or TimedOut after ``timeout`` seconds."""
-    streams = CommandStreams(command)
+def run(
+    command: tuple[str, ...] | str,
+    timeout: float,
+    input: bytes | Iterable[bytes] = b"",
+    variables: Mapping[str, str] | None = None,
+) -> Completed:
+    """Run ``command`` to its end, with ``input`` on its stdin; of stderr the last 1 MiB is kept.
+
+    However much it writes, no more is held than is kept. Raises Unreachable, or TimedOut after ``timeout`` seconds.
+    """
+    streams = CommandStreams(command, variables, _OUTPUT_KEPT)
     deadline = Deadline(timeout)
     alarm = threading.Timer(timeout, streams.close)
     alarm.daemon = True
     alarm.start()
     output = bytearray()
     try:
-        streams.close_stdin()
+        threading.Thread(target=_feed, args=(streams, input), name="relay-command-feed", daemon=True).start()
         while piece := streams.read1(_PIECE):
             output += piece[: _OUTPUT_KEPT - len(output)]
-        code = streams.exit_code(deadline.left())
+        # A command may close its stdout and go on writing to stderr, which it must not be held up by.
+        while (code := streams.exit_code(min(0.1, deadline.left()))) is None and deadline.left():
+            streams.stderr_tail()
         if code is None or not deadline.left():
             raise TimedOut("The command did not end in time. Try again, or give it longer with --timeout SECONDS.")
         return Completed(code, bytes(output), streams.stderr_tail())
     finally:
         alarm.cancel()
         streams.close()
+
+
+def _feed(streams: CommandStreams, input: bytes | Iterable[bytes]) -> None:
+    with contextlib.suppress(OSError):  # a command may well end without having read all it was given
+        for piece in (input,) if isinstance(input, bytes) else input:
+            streams.write(piece)
+    streams.close_stdin()
 
 
 def _end_all() -> None:

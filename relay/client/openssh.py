@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterable, Sequence
 
 from relay.client import openssh_said, ssh_config
-from relay.client.command import CommandStreams
-from relay.client.faults import ConnectionLost, TimedOut, Unreachable
+from relay.client.command import CommandStreams, run
+from relay.client.faults import TimedOut, Unreachable
 from relay.client.streams import Completed, Streams
 
 #: The exit code with which ssh says that it, and not the command, failed.
 SSH_FAILED = 255
-_OUTPUT_KEPT = 1 << 20
 #: A master of ours that nobody ends (we were killed) leaves by itself after this many idle seconds.
 _LINGER = 60
 
@@ -134,31 +133,18 @@ class OpensshConnection:
 
     def run(self, command: str, input: bytes | Iterable[bytes] = b"", timeout: float = 30.0) -> Completed:
         """See ``Connection``; raises SessionRefused too."""
-        given = input if isinstance(input, bytes) else b"".join(input)
-        process = subprocess.Popen(
-            [*self._command, *self._where, "--", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(False),
-            start_new_session=True,
-        )
+        words = (*self._command, *self._where, "--", command)
         try:
-            out, err = process.communicate(given, timeout)
-        except subprocess.TimeoutExpired:
+            ended = run(words, timeout, input, _environment(False))
+        except TimedOut:
             raise TimedOut(
                 f"{self.target} did not finish within {timeout:g} s. Try again, or allow more time."
             ) from None
-        finally:
-            if process.poll() is None:
-                _end_group(process)
-        if process.returncode == SSH_FAILED and (
-            fault := openssh_said.fault_of_command(self.target, err.decode("utf-8", "replace"))
+        if ended.code == SSH_FAILED and (
+            fault := openssh_said.fault_of_command(self.target, ended.stderr.decode("utf-8", "replace"))
         ):
             raise fault
-        if process.returncode < 0:
-            raise ConnectionLost(f"The connection to {self.target} broke before its answer was whole. Try again.")
-        return Completed(process.returncode, out[:_OUTPUT_KEPT], err[:_OUTPUT_KEPT])
+        return ended
 
     def open(self, command: str) -> Streams:
         """See ``Connection``."""
