@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, NamedTuple
 
 from installer import box, consent, deploy, faults, probe
@@ -44,7 +45,10 @@ def examine(connection: Connection, target: str, bundle: Bundle | None) -> list[
         found.append(Finding("ok", "python", f"Python {facts.python_version} at {facts.python}"))
         found += [Finding("note", "python-passed-over", text) for text in facts.refused]
         needed = len(bundle.data) + 3 * bundle.unpacked_size if bundle else 4 << 20
-        found += _from_box(_ask(connection, target, facts.python, needed), target, bundle)
+        files = 3 * len(bundle.members) if bundle else 1  # each may get a compiled one, and a folder
+        said = _ask(connection, target, facts.python, {"needed": needed, "files": files})
+        known = {finding.name for finding in found}
+        found += [finding for finding in _from_box(said, target, bundle) if finding.name not in known]
     found += [Finding("note", "noexec-home", text) for text in deploy.notes(facts)]
     found += _sessions(connection, target)
     if facts.installed:
@@ -52,8 +56,8 @@ def examine(connection: Connection, target: str, bundle: Bundle | None) -> list[
     return found
 
 
-def _ask(connection: Connection, target: str, python: str, needed: int) -> dict[str, Any]:
-    talk = box.Conversation(connection, target, python, _MODULES, {"needed": needed})
+def _ask(connection: Connection, target: str, python: str, request: dict[str, int]) -> dict[str, Any]:
+    talk = box.Conversation(connection, target, python, _MODULES, request)
     try:
         return dict(talk.receive(60.0)["done"])
     finally:
@@ -75,6 +79,19 @@ def _from_box(said: dict[str, Any], target: str, bundle: Bundle | None) -> list[
         else:
             fault = deploy.fault(target, write["kind"], write)
             found.append(Finding("problem", faults.name(fault), str(fault)))
+    for folder in said["folders"]:
+        if write and folder["path"] == write["path"]:
+            continue  # said already
+        what = "policy" if folder["variable"] == "XDG_CONFIG_HOME" else "index"
+        found.append(
+            Finding(
+                "problem",
+                f"no-{what}-folder",
+                f"{folder['path']} takes no file ({folder['reason']}), so that the agent can keep no {what} below it. "
+                f"Correct it (`ls -ld {shlex.quote(folder['path'])}`), or set {folder['variable']} for the account to"
+                " a folder that can be written to.",
+            )
+        )
     if said["in_the_way"]:
         fault = deploy.fault(target, "in-the-way", {"path": said["in_the_way"]})
         found.append(Finding("problem", faults.name(fault), str(fault)))

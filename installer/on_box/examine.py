@@ -36,7 +36,8 @@ def main(request):
     while not os.path.isdir(place):
         place = os.path.dirname(place)
     found = {
-        "write": _write(place, request["needed"]),
+        "write": _write(place, request["needed"]) or _inodes(place, request["files"]),
+        "folders": _folders(),
         "network": _network(place),
         "tmp": _write("/tmp", 1 << 16),
         "selinux": _read("/sys/fs/selinux/enforce") == "1",
@@ -69,6 +70,31 @@ def _write(folder, size):
         refused = refused_by_system(error)
         return {"kind": refused.kind, "path": folder, "reason": refused.facts["reason"]}
     return None
+
+
+def _inodes(folder, files):
+    """None when ``files`` more files can be made in ``folder``, or that cannot be told; else as ``_write``."""
+    system = os.statvfs(folder)
+    if not system.f_files or system.f_favail >= files:  # btrfs and its kin count none
+        return None
+    return {"kind": "no-inodes", "path": folder, "free": system.f_favail, "needed": files}
+
+
+def _folders():
+    """Where the agent cannot keep its policy or its index: variable (XDG_…), folder, what the system said."""
+    found = []
+    for variable, default in zip(("XDG_CONFIG_HOME", "XDG_STATE_HOME"), layout.FOR_THE_AGENT):
+        base = os.environ.get(variable, "")
+        if not os.path.isabs(base):  # the XDG specification: a relative value is ignored
+            base = os.path.join(os.path.expanduser("~"), *default.split("/"))
+        folder = os.path.join(base, "session-relay")
+        place = folder
+        while not os.path.lexists(place):
+            place = os.path.dirname(place)
+        said = _write(place, 1 << 16) if os.path.isdir(place) else {"reason": "Not a directory"}
+        if said:
+            found.append({"variable": variable, "path": place, "reason": said.get("reason", "No locks")})
+    return found
 
 
 def _network(path):

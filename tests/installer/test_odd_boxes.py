@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,52 @@ def test_a_home_with_an_odd_name(
     with sshd.running(tmp_path / "sshd", tmp_path / "Ada's $HOME", shell=shell, path=path) as box:
         monkeypatch.setenv("SESSION_RELAY_SSH_CONFIG", str(box.write_config()))
         whole_life(connect(), box)
+
+
+ENDLESS = pytest.mark.parametrize(
+    "body", ["exec sleep 30", "exec yes", "exec cat /dev/zero"], ids=["hangs", "yes", "zeros"]
+)
+
+
+@ENDLESS
+def test_a_login_shell_without_end_costs_a_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, transport: str, body: str
+) -> None:
+    with boxes.box(tmp_path, monkeypatch, shell=str(script(tmp_path / "endless", body))) as box:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(client.TimedOut, match="box did not finish within 2 s"):
+            probe.look(connect(transport), "box", 2.0)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB, and it wrote far more
+        assert boxes.tree(box.home) == {}
+
+
+@ENDLESS
+def test_a_login_shell_that_has_no_end_the_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, transport: str, body: str
+) -> None:
+    first = tmp_path / "first"
+    shell = script(tmp_path / "moody", f'[ ! -e {first} ] || {body}\ntouch {first}; exec /bin/sh "$@"')
+    monkeypatch.setattr(far_side, "SILENCE", 2.0)
+    with boxes.box(tmp_path, monkeypatch, shell=str(shell)) as box:
+        with pytest.raises((client.TimedOut, faults.StoppedHalfway)):
+            deploy.install(connect(transport), "box", agents.agent())
+        assert boxes.tree(box.home) == {}
+
+
+def test_a_box_that_takes_no_more_of_the_upload_is_given_up(
+    box: sshd.Sshd, connect: Connect, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    text_of = far_side.text_of
+
+    def stuck(name: str) -> str:
+        sleeps = "\nDesktop.read = lambda *_: __import__('time').sleep(6)\n"
+        return text_of(name) + (sleeps if name == "place.py" else "")
+
+    monkeypatch.setattr(far_side, "text_of", stuck)
+    monkeypatch.setattr(far_side, "SILENCE", 4.0)
+    with pytest.raises(client.TimedOut, match="nothing for 4 s"):
+        deploy.install(connect(transport), "box", agents.agent(filling=16_000_000))
+    assert boxes.until(lambda: boxes.tree(box.home) == {})
 
 
 def test_a_forced_command_is_named(
@@ -285,7 +332,8 @@ def test_a_read_only_home_is_named(
         connection = connect(transport)
         with pytest.raises(faults.ReadOnlyHome, match="read-only"):
             deploy.install(connection, "box", agents.agent())
-        assert "read-only-home" in {finding.name for finding in check.examine(connection, "box", None)}
+        findings = check.examine(connection, "box", agents.agent())
+        assert [finding.name for finding in findings if finding.level == "problem"] == ["read-only-home"]
 
 
 @MOUNTS
@@ -313,6 +361,35 @@ def test_a_full_home_is_named_and_left_as_it_was(
         with pytest.raises(faults.NoSpace, match="Free some"):
             deploy.install(connection, "box", agent)
         assert listing(connection) == ""
+
+
+@MOUNTS
+@pytest.mark.parametrize("inodes", ["nr_inodes=1", "nr_inodes=2", "nr_inodes=12"])
+def test_check_sees_that_no_more_files_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, inodes: str
+) -> None:
+    with with_mount(tmp_path, monkeypatch, inodes):
+        findings = check.examine(connect(), "box", agents.agent())
+        problems = [finding for finding in findings if finding.level == "problem"]
+        assert [finding.name for finding in problems] == ["no-space"]
+        assert "df -i" in problems[0].text
+        assert listing(connect()) == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"), [("XDG_CONFIG_HOME", "no-policy-folder"), ("XDG_STATE_HOME", "no-index-folder")]
+)
+def test_check_sees_a_folder_the_agent_cannot_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect, variable: str, name: str
+) -> None:
+    for base, expected in (("/proc/nothing", [name]), ("/dev/null", [name]), (str(tmp_path / "new"), []), ("odd", [])):
+        with boxes.box(tmp_path / str(len(base)), monkeypatch, variables={variable: base}) as box:
+            findings = check.examine(connect(), "box", agents.agent())
+            problems = [finding for finding in findings if finding.level == "problem"]
+            assert [finding.name for finding in problems] == expected
+            assert all(variable in finding.text for finding in problems)
+            assert boxes.tree(box.home) == {}
+    assert not (tmp_path / "new").exists()
 
 
 @MOUNTS
