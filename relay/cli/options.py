@@ -97,3 +97,14 @@ def _configured() -> list[str]:
         return [host.id.label for host in hosts_file.load(paths.config_folder())]
     except Exception:  # a completion shows nothing rather than a traceback; on a box there is no client
         return []
+
+
+#: The ``--host`` of commands that ask one host or all of them.
+ANY_HOST = click.option(
+    "--host",
+    type=HostType("all"),
+    default="local",
+    show_default=True,
+    metavar="HOST",
+    help="local, ssh:TARGET, runtime:NAME, or all of them. See `relay hosts list`.",
+)

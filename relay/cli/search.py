@@ -31,14 +31,7 @@ Examples:
 
 @click.command(epilog=_EXAMPLES + "\n" + EXIT_CODES)
 @click.argument("words", nargs=-1, required=True, metavar="QUERY…")
-@click.option(
-    "--host",
-    type=options.HostType("all"),
-    default="local",
-    show_default=True,
-    metavar="HOST",
-    help="local, ssh:TARGET, runtime:NAME, or all of them. See `relay hosts list`.",
-)
+@options.ANY_HOST
 @click.option(
     "--scope",
     type=click.Choice(SCOPES),

@@ -29,14 +29,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES + "\n" + EXIT_CODES)
-@click.option(
-    "--host",
-    type=options.HostType("all"),
-    default="local",
-    show_default=True,
-    metavar="HOST",
-    help="local, ssh:TARGET, runtime:NAME, or all of them. See `relay hosts list`.",
-)
+@options.ANY_HOST
 @click.option(
     "--timeout",
     type=options.Seconds(0.1, 3600),

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 import zlib
-from typing import BinaryIO, NamedTuple, Tuple
+from typing import BinaryIO, NamedTuple
 
 from relay.transcripts.registry import APPEND, DATABASE
 from relay.transcripts.types import Source
@@ -61,15 +61,6 @@ def complete(source: Source, status: os.stat_result) -> Fingerprint:
         everything = "\1".join(parts).encode("utf-8", "surrogateescape")
         identity += "+" + hashlib.blake2b(everything, digest_size=8).hexdigest()
     return Fingerprint(identity, status.st_size, status.st_mtime_ns if store.kind == APPEND else newest)
-
-
-def stamp(path: str) -> Tuple[int, int, int]:
-    """A file's inode, size and mtime in nanoseconds; zeros when it cannot be looked at."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return 0, 0, 0
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def inode(identity: str) -> str:

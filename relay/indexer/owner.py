@@ -12,7 +12,6 @@ from relay.index import opening, upkeep
 from relay.index.faults import IndexDamaged, IndexFault, IndexForeign, IndexUnavailable, IndexUnwritable, is_damage
 from relay.indexer import channel, standing
 from relay.indexer.backlog import Events
-from relay.indexer.changes import stamp
 from relay.indexer.indexing import Indexing
 from relay.indexer.listing import Interrupted
 from relay.indexer.passes import Passes
@@ -20,6 +19,7 @@ from relay.indexer.standing import warn
 from relay.indexer.watching import Watcher
 from relay.transcripts import registry
 from relay.transcripts.registry import Env
+from relay.transcripts.regular import stamp
 
 #: Seconds between two looks at cheap things: folders that appeared, a database that was replaced.
 TICK = 1.0

@@ -8,6 +8,7 @@ from typing import Dict, Optional, Tuple
 
 from relay.transcripts import content, titles
 from relay.transcripts.jsonl import records
+from relay.transcripts.regular import stamp
 from relay.transcripts.types import Source, Unreadable
 
 _STATE = re.compile(r"state_([1-9]\d*|0)\.sqlite$")
@@ -44,40 +45,32 @@ def mark(source: Source) -> str:
 
 def newest_state(home: str) -> Optional[str]:
     """The path of the ``state_<n>.sqlite`` with the highest number, or None."""
-    stamp = _stamp(home)
+    seen = stamp(home)
     known = _states.get(home)
-    if known is None or known[0] != stamp:
+    if known is None or known[0] != seen:
         try:
             numbers = [int(match.group(1)) for match in map(_STATE.match, os.listdir(home)) if match]
         except OSError:
             numbers = []
-        known = stamp, os.path.join(home, f"state_{max(numbers)}.sqlite") if numbers else None
+        known = seen, os.path.join(home, f"state_{max(numbers)}.sqlite") if numbers else None
         _states[home] = known
     return known[1]
 
 
 def _names(path: str, files: Tuple[str, ...]) -> Dict[str, str]:
     """The names in a file, read again when one of ``files`` has changed."""
-    stamp = tuple(_stamp(file) for file in files)
+    seen = tuple(stamp(file) for file in files)
     known = _read.get(path)
-    if known is not None and known[0] == stamp:
+    if known is not None and known[0] == seen:
         return known[1]
     names: Dict[str, str] = {}
     try:
-        if stamp[0] != (0, 0, 0):
+        if seen[0] != (0, 0, 0):
             names = _from_index(path) if path.endswith(".jsonl") else _from_state(path)
     except (OSError, Unreadable):
         pass  # the name is a courtesy; the thread has other titles
-    _read[path] = (stamp, names)
+    _read[path] = (seen, names)
     return names
-
-
-def _stamp(path: str) -> Tuple[int, int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _from_index(path: str) -> Dict[str, str]:

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any, BinaryIO, Callable, Dict, Iterator, Tuple
 
-from relay.transcripts.regular import opener
+from relay.transcripts.regular import opener, stamp
 from relay.transcripts.types import Unreadable
 
 #: Characters one value of a document may have; a longer one makes the document unreadable.
@@ -73,14 +73,10 @@ def sidecar_object(path: str) -> Dict[str, Any]:
 
 def shared(path: str, read: Callable[[str], Dict[str, Any]] = sidecar_object) -> Dict[str, Any]:
     """What ``read`` makes of a file that many sources share: it is read again only when it has changed."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return {}
-    stamp = status.st_ino, status.st_size, status.st_mtime_ns
+    seen = stamp(path)
     known = _shared.get(path)
-    if known is None or known[0] != stamp:
-        known = _shared[path] = stamp, read(path)
+    if known is None or known[0] != seen:
+        known = _shared[path] = seen, read(path)
     return known[1]
 
 

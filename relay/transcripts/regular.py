@@ -1,10 +1,11 @@
-"""Opening what an agent left on disk: regular files alone, since a pipe or a device can hold its reader for ever."""
+"""Files as agents left them on disk: only regular ones are opened, since a pipe can hold its reader for ever."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from typing import Tuple
 
 
 def is_regular(path: str) -> bool:
@@ -20,3 +21,12 @@ def opener(path: str, flags: int) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "It is no regular file", path)
     return descriptor
+
+
+def stamp(path: str) -> Tuple[int, int, int]:
+    """A file's inode, size and mtime in nanoseconds; zeros when it cannot be looked at."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0, 0
+    return status.st_ino, status.st_size, status.st_mtime_ns
